@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* For readers: put the parts in the graph's zone, then finish. */
+#ifndef RUNNEL_GRAPH_GRAPH_BUILD_H
+#define RUNNEL_GRAPH_GRAPH_BUILD_H
+
+#include "graph/graph.h"
+
+/* An empty graph with one reference and this budget for its own (not the file's) memory. */
+RNL_NODISCARD rnl_status rnl_graph_create(size_t limit_bytes, rnl_graph **out_graph);
+
+/*
+ * Sorts the nodes topologically (a cycle is refused, naming a node on it), turns Constant nodes into initialisers,
+ * drops Identity's of nothing, finds each node's schema, and makes the operator table. The reader has filled values,
+ * nodes (in file order), inputs, outputs.
+ */
+RNL_NODISCARD rnl_status rnl_graph_finish(rnl_graph *graph);
+
+#endif

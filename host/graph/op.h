@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What runnel knows of each operator apart from running it on a device: shape inference, evaluation of small tensors on
+ * the host, and which inputs' contents its output shape depends on. One row an operator, in the op_<family>.c files.
+ */
+#ifndef RUNNEL_GRAPH_OP_H
+#define RUNNEL_GRAPH_OP_H
+
+#include "graph/graph.h"
+
+/* Tensors of up to this many elements are evaluated on the host when all their inputs are known there. */
+#define RNL_HOST_MAX_ELEMENTS 4096
+
+typedef struct rnl_tensor_desc {
+    rnl_dtype dtype; /* RNL_DTYPE_NONE: an optional input or output that is not there */
+    size_t rank;
+    int64_t shape[RNL_MAX_RANK];
+    const void *host; /* contents, dense row-major, when known while planning; may be unaligned */
+} rnl_tensor_desc;
+
+/* One node at known input shapes. */
+typedef struct rnl_op_context {
+    const rnl_node *node;
+    size_t input_count, output_count; /* as the node has them */
+    const rnl_tensor_desc *inputs;
+    rnl_tensor_desc *outputs; /* infer writes dtype, rank and shape of each */
+    void **results;           /* evaluate writes here: memory for outputs[i], allocated by the caller */
+} rnl_op_context;
+
+/* Bits of the types that an operator takes in its first input (others follow from it; infer checks what differs). */
+#define RNL_TYPE_BIT(dtype) (1u << (dtype))
+#define RNL_TYPES_FLOAT (RNL_TYPE_BIT(RNL_F32) | RNL_TYPE_BIT(RNL_F16) | RNL_TYPE_BIT(RNL_BF16))
+#define RNL_TYPES_FLOAT_64 (RNL_TYPES_FLOAT | RNL_TYPE_BIT(RNL_F64))
+#define RNL_TYPES_SIGNED (RNL_TYPE_BIT(RNL_I8) | RNL_TYPE_BIT(RNL_I16) | RNL_TYPE_BIT(RNL_I32) | RNL_TYPE_BIT(RNL_I64))
+#define RNL_TYPES_UNSIGNED                                                                                             \
+    (RNL_TYPE_BIT(RNL_U8) | RNL_TYPE_BIT(RNL_U16) | RNL_TYPE_BIT(RNL_U32) | RNL_TYPE_BIT(RNL_U64))
+#define RNL_TYPES_NUMERIC (RNL_TYPES_FLOAT_64 | RNL_TYPES_SIGNED | RNL_TYPES_UNSIGNED)
+#define RNL_TYPES_ALL (RNL_TYPES_NUMERIC | RNL_TYPE_BIT(RNL_BOOL))
+
+typedef struct rnl_op_schema {
+    const char *op_type;
+    int since, until;                /* opsets of ai.onnx that this row speaks for, both ends in */
+    uint32_t min_inputs, max_inputs; /* UINT32_MAX: any number */
+    uint32_t min_outputs, max_outputs;
+    uint32_t types;        /* RNL_TYPE_BIT set for input 0; 0 = no input 0 */
+    uint32_t shape_inputs; /* bit i: the output's shape depends on the contents of input i */
+    rnl_status (*infer)(rnl_op_context *context);
+    rnl_status (*evaluate)(rnl_op_context *context); /* NULL: never on the host */
+    const char *attributes; /* " axis keepdims ": the known ones; another one makes a node unsupported */
+} rnl_op_schema;
+
+/* The row for an operator of ai.onnx at an opset; NULL when there is none. */
+const rnl_op_schema *rnl_op_find(const char *op_type, int64_t opset);
+/* All rows, for tests and tables. */
+const rnl_op_schema *const *rnl_op_list(size_t *out_count);
+
+#define RNL_OPSET_MIN 7
+#define RNL_OPSET_MAX 28
+
+#endif

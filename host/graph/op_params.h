@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Attributes of the operators in resolved form, shared by shape inference and by what runs them. */
+#ifndef RUNNEL_GRAPH_OP_PARAMS_H
+#define RUNNEL_GRAPH_OP_PARAMS_H
+
+#include "graph/op.h"
+
+/* Conv, ConvTranspose, MaxPool, AveragePool, LpPool: auto_pad, ceil_mode and defaults resolved for these shapes. */
+typedef struct rnl_window {
+    size_t spatial;
+    int64_t kernel[3], stride[3], dilation[3], pad_begin[3], pad_end[3];
+    int64_t groups;
+    int64_t output[3]; /* spatial output size */
+} rnl_window;
+RNL_NODISCARD rnl_status rnl_window_conv(const rnl_op_context *context, rnl_window *out_window);
+RNL_NODISCARD rnl_status rnl_window_conv_transpose(const rnl_op_context *context, rnl_window *out_window);
+RNL_NODISCARD rnl_status rnl_window_pool(const rnl_op_context *context, rnl_window *out_window);
+
+/* Slice: one entry an axis of the input, in its order; step may be negative. */
+typedef struct rnl_slice {
+    int64_t start[RNL_MAX_RANK], step[RNL_MAX_RANK], size[RNL_MAX_RANK];
+} rnl_slice;
+RNL_NODISCARD rnl_status rnl_slice_resolve(const rnl_op_context *context, rnl_slice *out_slice);
+
+/* Reductions: attribute or input, empty sets, noop_with_empty_axes. Bit i = axis i; *out_noop: the operator is an
+ * identity. */
+RNL_NODISCARD rnl_status rnl_reduce_axes(const rnl_op_context *context, uint32_t *out_axes, bool *out_noop);
+
+/* Resize and Upsample of all opsets. */
+typedef struct rnl_resize {
+    int mode;        /* 0 nearest, 1 linear, 2 cubic: the order of rnl_resize_mode */
+    int coordinates; /* the order of rnl_resize_coordinates */
+    int nearest;     /* the order of rnl_resize_nearest */
+    float cubic_a, extrapolation_value;
+    bool exclude_outside, antialias;
+    float scale[RNL_MAX_RANK], roi_begin[RNL_MAX_RANK], roi_end[RNL_MAX_RANK];
+    int64_t output[RNL_MAX_RANK];
+} rnl_resize;
+RNL_NODISCARD rnl_status rnl_resize_resolve(const rnl_op_context *context, rnl_resize *out_resize);
+
+/* Pad: one entry an axis; amounts may be negative (crop). */
+typedef struct rnl_pad {
+    int mode; /* 0 constant, 1 reflect, 2 edge, 3 wrap */
+    int64_t begin[RNL_MAX_RANK], end[RNL_MAX_RANK];
+} rnl_pad;
+RNL_NODISCARD rnl_status rnl_pad_resolve(const rnl_op_context *context, rnl_pad *out_pad);
+
+/* Split: sizes along the axis, one an output. */
+RNL_NODISCARD rnl_status rnl_split_resolve(const rnl_op_context *context, size_t *out_axis, int64_t *out_sizes);
+
+/* An attribute or input axis in 0 … rank-1, or a failure naming the node's attribute. */
+RNL_NODISCARD rnl_status rnl_axis_resolve(int64_t axis, size_t rank, const char *what, size_t *out_axis);
+/* Shape both broadcast to; INVALID_ARGUMENT naming both shapes. */
+RNL_NODISCARD rnl_status rnl_broadcast_shapes(const int64_t *a, size_t a_rank, const int64_t *b, size_t b_rank,
+                                              int64_t *out_shape, size_t *out_rank);
+/* A host-known integer tensor (I32, I64, any alignment) as int64; FAILED_PRECONDITION when its contents are not known.
+ */
+RNL_NODISCARD rnl_status rnl_desc_ints(const rnl_tensor_desc *desc, const char *what, int64_t *out_values,
+                                       size_t capacity, size_t *out_count);
+
+#endif

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * runnel: runs ONNX models on any OpenCL device.
+ *
+ *     rnl_graph_load("model.onnx", &graph);           what the file says; no device in sight
+ *     rnl_model_open(graph, device, NULL, &model);    weights on one device, and the plans for the shapes seen so far
+ *     rnl_session_create(model, &session);            one caller at a time: streams, memory, kernels
+ *     rnl_session_run(session, inputs, 1, outputs, 1);
+ *
+ * The conventions of runnel/rt.h hold here too.
+ */
+#ifndef RUNNEL_H
+#define RUNNEL_H
+
+#include <runnel/rt.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct rnl_graph rnl_graph;
+typedef struct rnl_model rnl_model;
+typedef struct rnl_session rnl_session;
+
+/* ---- Graph: immutable after loading; any thread ----------------------------------------------------------------- */
+
+/*
+ * Reads an ONNX file (opset 7 to 28) or its bytes. External data is read only from regular files inside the model's own
+ * folder; rnl_graph_load_memory refuses it. Memory passed in must stay valid and unchanged until the graph is released.
+ * A file that is not a sound model is RNL_INVALID_ARGUMENT or RNL_DATA_LOSS; one that cannot be opened RNL_NOT_FOUND.
+ */
+RNL_API RNL_NODISCARD rnl_status rnl_graph_load(const char *path, rnl_graph **out_graph);
+RNL_API RNL_NODISCARD rnl_status rnl_graph_load_memory(const void *data, size_t size_bytes, rnl_graph **out_graph);
+RNL_API rnl_graph *rnl_graph_retain(rnl_graph *graph);
+RNL_API void rnl_graph_release(rnl_graph *graph);
+
+typedef struct rnl_value_info {
+    const char *name;
+    rnl_dtype dtype;
+    size_t rank;                         /* SIZE_MAX when the file gives no shape */
+    int64_t shape[RNL_MAX_RANK];         /* -1: free */
+    const char *dim_names[RNL_MAX_RANK]; /* a free dimension's name, or NULL */
+} rnl_value_info;
+
+/* The graph's inputs (initialisers left out) and outputs, in the file's order. Borrowed, valid as long as the graph. */
+RNL_API const rnl_value_info *rnl_graph_inputs(const rnl_graph *graph, size_t *out_count);
+RNL_API const rnl_value_info *rnl_graph_outputs(const rnl_graph *graph, size_t *out_count);
+
+typedef struct rnl_metadata {
+    const char *key, *value;
+} rnl_metadata;
+/* The file's own properties (metadata_props), in the file's order. Borrowed. */
+RNL_API const rnl_metadata *rnl_graph_metadata(const rnl_graph *graph, size_t *out_count);
+
+typedef struct rnl_graph_info {
+    int64_t ir_version, opset;                                 /* opset of the default domain */
+    const char *producer_name, *producer_version, *graph_name; /* "" when absent */
+    size_t node_count, initializer_count;
+    uint64_t parameter_count; /* elements of all initialisers */
+} rnl_graph_info;
+RNL_API void rnl_graph_get_info(const rnl_graph *graph, rnl_graph_info *out_info);
+
+/* One row for each (domain, operator) of the graph, and what stands against running it. */
+typedef struct rnl_operator_info {
+    const char *domain, *op_type;
+    size_t node_count;
+    size_t unsupported_count; /* of node_count */
+    const char *reason;       /* the first node that cannot run and why; "" when all can */
+} rnl_operator_info;
+/*
+ * Checks every node against what runnel implements. *out_rows is borrowed, valid as long as the graph, sorted by
+ * operator. Returns RNL_UNIMPLEMENTED, with the first reasons in the error, when any node cannot run.
+ */
+RNL_API RNL_NODISCARD rnl_status rnl_graph_check(const rnl_graph *graph, const rnl_operator_info **out_rows,
+                                                 size_t *out_count);
+
+/* ---- Tensors ---------------------------------------------------------------------------------------------------- */
+
+/*
+ * A dense row-major tensor in host memory (`data`) or device memory (`buffer` + `offset_bytes`, of the model's device).
+ * As an output: leave both NULL and the session provides host memory, valid until its next run or release; or give
+ * memory and its `size_bytes`, and it is filled in. Shape and dtype of outputs are written by the session.
+ */
+typedef struct rnl_tensor {
+    const char *name; /* the input's or output's name; NULL is allowed where the model has just one */
+    rnl_dtype dtype;
+    size_t rank;
+    int64_t shape[RNL_MAX_RANK];
+    void *data;
+    rnl_buffer *buffer;
+    size_t offset_bytes;
+    size_t size_bytes; /* of `data`, or of the buffer from offset_bytes on; checked against the shape */
+} rnl_tensor;
+
+/* ---- Model: any thread ------------------------------------------------------------------------------------------ */
+
+/* What is being prepared: `done` of `total` programs. Called from the thread that opens, plans or first runs. */
+typedef struct rnl_progress {
+    const char *name; /* "conv.cl", … */
+    size_t done, total;
+    bool from_cache;
+} rnl_progress;
+typedef void (*rnl_progress_fn)(void *user, const rnl_progress *progress);
+
+typedef struct rnl_model_options {
+    size_t struct_size;
+    size_t plan_cache_bytes;  /* plans kept, least recently used first out; 0 = 64 MiB */
+    rnl_progress_fn progress; /* may be NULL */
+    void *progress_user;
+} rnl_model_options;
+#define RNL_MODEL_OPTIONS_INIT                                                                                         \
+    {                                                                                                                  \
+        sizeof(rnl_model_options), 0, NULL, NULL                                                                       \
+    }
+
+/*
+ * Opens a graph on a device. Fails with RNL_UNIMPLEMENTED when a node cannot run (see rnl_graph_check). Where all input
+ * shapes are fixed, plans at once, compiling what is not cached.
+ */
+RNL_API RNL_NODISCARD rnl_status rnl_model_open(rnl_graph *graph, rnl_device *device, const rnl_model_options *options,
+                                                rnl_model **out_model);
+RNL_API rnl_model *rnl_model_retain(rnl_model *model);
+RNL_API void rnl_model_release(rnl_model *model);
+/* Plans ahead for these inputs (names, types and shapes; data only where shape arithmetic reads it). */
+RNL_API RNL_NODISCARD rnl_status rnl_model_prepare(rnl_model *model, const rnl_tensor *inputs, size_t input_count);
+
+typedef struct rnl_model_stats {
+    size_t weight_bytes; /* on the device */
+    size_t plan_count, plan_bytes;
+    uint64_t plans_built, plans_evicted;
+    uint64_t last_plan_ns; /* time of the last planning, compiling left out */
+    size_t program_count;  /* distinct programs of this model's plans */
+} rnl_model_stats;
+RNL_API void rnl_model_get_stats(rnl_model *model, rnl_model_stats *out_stats);
+
+/* ---- Session: one caller at a time ------------------------------------------------------------------------------ */
+
+RNL_API RNL_NODISCARD rnl_status rnl_session_create(rnl_model *model, rnl_session **out_session);
+/* Cancels and waits for what was submitted. */
+RNL_API void rnl_session_release(rnl_session *session);
+
+/*
+ * Runs the model and blocks until the outputs are there. Inputs may come in any order and any shape that the model
+ * allows; any subset of the outputs may be asked for. On failure no output is valid and the next call works.
+ */
+RNL_API RNL_NODISCARD rnl_status rnl_session_run(rnl_session *session, const rnl_tensor *inputs, size_t input_count,
+                                                 rnl_tensor *outputs, size_t output_count);
+
+/* `error` is NULL on success. Called once, from a thread of the session; it must not release the session. */
+typedef void (*rnl_complete_fn)(void *user, const rnl_error *error);
+
+/*
+ * Starts a run and returns. The tensors and their memory must stay valid until `complete` has been called.
+ * RNL_UNAVAILABLE while an earlier submission is still running.
+ */
+RNL_API RNL_NODISCARD rnl_status rnl_session_submit(rnl_session *session, const rnl_tensor *inputs, size_t input_count,
+                                                    rnl_tensor *outputs, size_t output_count, rnl_complete_fn complete,
+                                                    void *user);
+/* Stops the run in progress between two steps; it ends with RNL_CANCELLED. Any thread. No effect when nothing runs. */
+RNL_API void rnl_session_cancel(rnl_session *session);
+
+typedef struct rnl_session_stats {
+    size_t arena_bytes, arena_peak_bytes; /* reserved; used by the largest plan */
+    size_t step_count;                    /* of the last plan */
+} rnl_session_stats;
+RNL_API void rnl_session_get_stats(const rnl_session *session, rnl_session_stats *out_stats);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

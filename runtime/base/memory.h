@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Checked sizes, and allocation that tests can make fail. */
+#ifndef RUNNEL_BASE_MEMORY_H
+#define RUNNEL_BASE_MEMORY_H
+
+#include <runnel/rt.h>
+
+/* False on overflow; *out is then unspecified. */
+static inline bool rnl_size_mul(size_t a, size_t b, size_t *out)
+{
+    return !__builtin_mul_overflow(a, b, out);
+}
+static inline bool rnl_size_add(size_t a, size_t b, size_t *out)
+{
+    return !__builtin_add_overflow(a, b, out);
+}
+static inline size_t rnl_align_up(size_t value, size_t alignment) /* power of two; value far below SIZE_MAX */
+{
+    return (value + alignment - 1) & ~(alignment - 1);
+}
+
+/* Product of the dimensions in *out_count; false when one is negative or the product exceeds INT64_MAX. Rank 0 gives 1.
+ */
+RNL_API bool rnl_shape_elements(const int64_t *shape, size_t rank, int64_t *out_count);
+
+/*
+ * Zeroed memory for `count` elements, in *(void **)out_pointer. RNL_RESOURCE_EXHAUSTED when it does not fit or
+ * overflows. count 0 gives a unique pointer. Released with free().
+ */
+RNL_API RNL_NODISCARD rnl_status rnl_alloc(size_t count, size_t element_bytes, void *out_pointer);
+/*
+ * Grows *(void **)pointer, of *capacity elements, to hold at least `needed`; doubles. New elements are zeroed.
+ */
+RNL_API RNL_NODISCARD rnl_status rnl_grow(void *pointer, size_t *capacity, size_t needed, size_t element_bytes);
+RNL_API RNL_NODISCARD rnl_status rnl_strdup(const char *text, char **out_copy);
+
+/* For tests: the n-th allocation from now on fails (1 = the next); 0 = never. One-shot. Counts over all threads. */
+RNL_API void rnl_alloc_fail_at(uint64_t n);
+
+#endif

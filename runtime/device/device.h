@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A device's insides, for the layers of the runtime. */
+#ifndef RUNNEL_DEVICE_DEVICE_H
+#define RUNNEL_DEVICE_DEVICE_H
+
+#include "device/cl_status.h"
+#include <pthread.h>
+#include <stdatomic.h>
+
+struct rnl_pool;
+struct rnl_program_registry;
+
+struct rnl_device {
+    atomic_uint references;
+    rnl_device_info info;
+    cl_platform_id platform;
+    cl_device_id id;        /* a sub-device when options asked for one */
+    cl_device_id parent_id; /* NULL unless id is a sub-device */
+    cl_context context;
+    struct rnl_pool *pool;
+    /* Owned by kernel/program.c, which sets the hook that frees it: this layer knows nothing of programs. */
+    struct rnl_program_registry *programs;
+    void (*free_programs)(struct rnl_program_registry *programs);
+    pthread_mutex_t lock; /* guards `programs` creation */
+    atomic_ullong programs_compiled, programs_loaded, kernels_launched;
+    uint32_t vector_width; /* floats of the widest useful vector: 16, 8 or 4 */
+};
+
+#endif

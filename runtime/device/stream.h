@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef RUNNEL_DEVICE_STREAM_H
+#define RUNNEL_DEVICE_STREAM_H
+
+#include "device/device.h"
+
+struct rnl_stream {
+    atomic_uint references;
+    rnl_device *device; /* retained */
+    cl_command_queue queue;
+    pthread_mutex_t lock; /* guards `failure`: events read it from other threads */
+    rnl_error failure;    /* first failure, sticky; status RNL_OK while there is none */
+};
+
+/* The sticky failure as this thread's error, or RNL_OK. Checked before each enqueue. */
+RNL_API RNL_NODISCARD rnl_status rnl_stream_check(rnl_stream *stream);
+/* Keeps the calling thread's error as the stream's failure if it is the first; returns `status`. RNL_OK is ignored. */
+RNL_API rnl_status rnl_stream_fail(rnl_stream *stream, rnl_status status);
+
+struct rnl_event {
+    atomic_uint references;
+    rnl_stream *stream; /* retained */
+    cl_event event;
+};
+
+#endif

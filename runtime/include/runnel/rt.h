@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * runnel-rt: OpenCL devices, streams, events, buffers and kernels.
+ *
+ * Conventions, for every function of this header:
+ *   - A function that can fail returns rnl_status; RNL_OK is 0. The reason is in rnl_last_error(), which belongs to the
+ *     calling thread and holds until that thread's next failure.
+ *   - Results come last, as out_x, and are set to NULL or 0 on failure.
+ *   - rnl_X_release(NULL) is legal. A child holds its parent, so objects may be released in any order.
+ *   - An options structure starts with struct_size; initialise it with its _INIT macro. Zero means default, everywhere.
+ *   - Sizes and offsets are in bytes unless the name says otherwise; times are in nanoseconds.
+ *   - Never fork a process that has made an OpenCL call: several drivers hang in the child.
+ */
+#ifndef RUNNEL_RT_H
+#define RUNNEL_RT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define RNL_API __attribute__((visibility("default")))
+#define RNL_NODISCARD __attribute__((warn_unused_result))
+#define RNL_PRINTF(format_index, first_index) __attribute__((format(printf, format_index, first_index)))
+
+/* ---- Status and errors ---------------------------------------------------------------------------------------- */
+
+/* X(name, process exit code, HTTP code, sentence) */
+#define RNL_STATUS_LIST(X)                                                                                             \
+    X(OK, 0, 200, "ok")                                                                                                \
+    X(CANCELLED, 1, 499, "cancelled")                                                                                  \
+    X(INVALID_ARGUMENT, 1, 400, "invalid argument")                                                                    \
+    X(DEADLINE_EXCEEDED, 1, 504, "deadline exceeded")                                                                  \
+    X(NOT_FOUND, 1, 404, "not found")                                                                                  \
+    X(RESOURCE_EXHAUSTED, 1, 503, "resource exhausted")                                                                \
+    X(FAILED_PRECONDITION, 1, 400, "failed precondition")                                                              \
+    X(UNIMPLEMENTED, 1, 501, "not implemented")                                                                        \
+    X(UNAVAILABLE, 1, 503, "unavailable")                                                                              \
+    X(DATA_LOSS, 1, 500, "data loss")                                                                                  \
+    X(INTERNAL, 1, 500, "internal error")
+
+typedef enum rnl_status {
+#define X(name, exit_code, http_code, sentence) RNL_##name,
+    RNL_STATUS_LIST(X)
+#undef X
+        RNL_STATUS_COUNT
+} rnl_status;
+
+#define RNL_ERROR_MESSAGE_BYTES 4096
+
+/* A failure: the root cause on the first line of `message`, then one line a frame that added to it. Plain data: copy
+ * it. */
+typedef struct rnl_error {
+    rnl_status status;
+    int32_t native_code; /* OpenCL's or CLBlast's code, 0 when the failure is our own */
+    uint32_t length;     /* bytes of `message` in use, without the final NUL */
+    uint32_t lines_left_out;
+    char message[RNL_ERROR_MESSAGE_BYTES];
+} rnl_error;
+
+/* "INVALID_ARGUMENT"; never NULL. */
+RNL_API const char *rnl_status_name(rnl_status status);
+/* The calling thread's last failure; status RNL_OK when there was none. Borrowed, valid until this thread's next
+ * failure. */
+RNL_API const rnl_error *rnl_last_error(void);
+
+/* ---- Log ------------------------------------------------------------------------------------------------------ */
+
+typedef enum rnl_log_level { RNL_LOG_ERROR, RNL_LOG_WARNING, RNL_LOG_INFO, RNL_LOG_DEBUG } rnl_log_level;
+
+/* Called with whole lines without a newline, from any thread, one call at a time. Must not call back into runnel. */
+typedef void (*rnl_log_fn)(void *user, rnl_log_level level, const char *line);
+
+/* Sets the process's log: lines up to `level` go to `log`. NULL (the default) is silence. Any thread. */
+RNL_API void rnl_log_set(rnl_log_fn log, void *user, rnl_log_level level);
+
+/* ---- Element types -------------------------------------------------------------------------------------------- */
+
+/* X(name, ONNX code, bytes of an element, name as ONNX prints it) */
+#define RNL_DTYPE_LIST(X)                                                                                              \
+    X(F32, 1, 4, "float32")                                                                                            \
+    X(U8, 2, 1, "uint8")                                                                                               \
+    X(I8, 3, 1, "int8")                                                                                                \
+    X(U16, 4, 2, "uint16")                                                                                             \
+    X(I16, 5, 2, "int16")                                                                                              \
+    X(I32, 6, 4, "int32")                                                                                              \
+    X(I64, 7, 8, "int64")                                                                                              \
+    X(BOOL, 9, 1, "bool")                                                                                              \
+    X(F16, 10, 2, "float16")                                                                                           \
+    X(F64, 11, 8, "float64")                                                                                           \
+    X(U32, 12, 4, "uint32")                                                                                            \
+    X(U64, 13, 8, "uint64")                                                                                            \
+    X(BF16, 16, 2, "bfloat16")
+
+/* Values equal ONNX's TensorProto.DataType. */
+typedef enum rnl_dtype {
+    RNL_DTYPE_NONE = 0,
+#define X(name, code, bytes, text) RNL_##name = code,
+    RNL_DTYPE_LIST(X)
+#undef X
+} rnl_dtype;
+
+#define RNL_MAX_RANK 8
+
+/* Bytes of one element; 0 for an unknown type. */
+RNL_API size_t rnl_dtype_bytes(rnl_dtype dtype);
+/* "float32"; "unknown" for an unknown type. Never NULL. */
+RNL_API const char *rnl_dtype_name(rnl_dtype dtype);
+
+/* ---- Devices -------------------------------------------------------------------------------------------------- */
+
+typedef struct rnl_device rnl_device;
+typedef struct rnl_stream rnl_stream;
+typedef struct rnl_event rnl_event;
+typedef struct rnl_buffer rnl_buffer;
+
+typedef enum rnl_device_type {
+    RNL_DEVICE_CPU,
+    RNL_DEVICE_GPU,
+    RNL_DEVICE_ACCELERATOR,
+    RNL_DEVICE_OTHER
+} rnl_device_type;
+
+typedef struct rnl_device_info {
+    uint32_t platform_index, device_index; /* as clinfo counts them: "platform:device" */
+    rnl_device_type type;
+    char name[128], vendor[64], platform[64];
+    char device_version[96], driver_version[64], opencl_c_version[64];
+    char pci_bus_id[16]; /* "0000:3b:00.0", or empty when unknown */
+    int32_t numa_node;   /* hwloc's index, -1 when unknown or not tied to one */
+    uint32_t vendor_id;
+    uint32_t compute_units;
+    uint32_t clock_mhz;
+    uint64_t global_memory_bytes, max_allocation_bytes, local_memory_bytes;
+    uint64_t max_work_group_size;
+    uint32_t base_align_bytes; /* sub-buffer offsets and pool blocks are multiples of it */
+    bool unified_memory;       /* host and device share memory: mapping copies nothing */
+    bool is_default;           /* what rnl_device_open(NULL, …) takes when RUNNEL_DEVICE is unset */
+    bool emulated;             /* llvmpipe: right, but about 5,000 times slower than a CPU driver */
+    bool has_fp64, has_fp16_arithmetic, has_images;
+    bool compiler_available;
+} rnl_device_info;
+
+/*
+ * Lists the devices of all platforms, in the platforms' order. Writes at most `capacity` entries and the number there
+ * is to *out_count (which may be greater). No platform, or platforms without a device, is RNL_NOT_FOUND with a sentence
+ * that says what to install. Any thread.
+ */
+RNL_API RNL_NODISCARD rnl_status rnl_device_list(rnl_device_info *out_infos, size_t capacity, size_t *out_count);
+
+typedef struct rnl_device_options {
+    size_t struct_size;
+    uint32_t compute_units;      /* a sub-device of that many compute units (CPU threads); 0 = the whole device */
+    uint64_t memory_limit_bytes; /* the pool's budget; 0 = the least of device, host and cgroup limits */
+} rnl_device_options;
+#define RNL_DEVICE_OPTIONS_INIT                                                                                        \
+    {                                                                                                                  \
+        sizeof(rnl_device_options), 0, 0                                                                               \
+    }
+
+/*
+ * Opens a device in a context of its own. `spec` is "0:0" (platform:device), "gpu", "cpu", "accelerator", part of a
+ * device, vendor or platform name (any case), or a PCI bus id. NULL or "": RUNNEL_DEVICE, else the default: GPU, then
+ * accelerator, then CPU; discrete before integrated; llvmpipe last. A spec that matches nothing is RNL_NOT_FOUND and
+ * the message lists what there is. `options` may be NULL. Any thread.
+ */
+RNL_API RNL_NODISCARD rnl_status rnl_device_open(const char *spec, const rnl_device_options *options,
+                                                 rnl_device **out_device);
+RNL_API rnl_device *rnl_device_retain(rnl_device *device);
+RNL_API void rnl_device_release(rnl_device *device);
+/* Borrowed, valid as long as the device. */
+RNL_API const rnl_device_info *rnl_device_get_info(const rnl_device *device);
+
+typedef struct rnl_device_stats {
+    size_t pool_in_use_bytes, pool_reserved_bytes, pool_peak_bytes, pool_budget_bytes;
+    uint64_t programs_compiled; /* from source by this device object */
+    uint64_t programs_loaded;   /* from the cache on disk */
+    uint64_t kernels_launched;
+} rnl_device_stats;
+RNL_API void rnl_device_get_stats(const rnl_device *device, rnl_device_stats *out_stats);
+
+/*
+ * The folder of the program cache on disk: RUNNEL_CACHE_DIR, else XDG_CACHE_HOME/runnel, else ~/.cache/runnel. Empty
+ * when the cache is off (RUNNEL_CACHE=off) or no folder can be had. Writes a NUL-terminated path; returns its length.
+ * Any thread.
+ */
+RNL_API size_t rnl_cache_dir(char *out_path, size_t capacity);
+
+/* ---- Streams and events --------------------------------------------------------------------------------------- */
+
+/* One in-order queue. A stream is used by one thread at a time; it keeps its first failure and returns it ever after.
+ */
+RNL_API RNL_NODISCARD rnl_status rnl_stream_create(rnl_device *device, rnl_stream **out_stream);
+RNL_API rnl_stream *rnl_stream_retain(rnl_stream *stream);
+/* Waits for nothing: commands that were enqueued still run. */
+RNL_API void rnl_stream_release(rnl_stream *stream);
+/* Starts what is enqueued, without waiting. */
+RNL_API RNL_NODISCARD rnl_status rnl_stream_flush(rnl_stream *stream);
+/* Blocks until everything enqueued has run; returns the stream's first failure. */
+RNL_API RNL_NODISCARD rnl_status rnl_stream_synchronize(rnl_stream *stream);
+
+/* A point in the stream; flushes. The event is released by the caller. */
+RNL_API RNL_NODISCARD rnl_status rnl_stream_record(rnl_stream *stream, rnl_event **out_event);
+/* What is enqueued on `stream` from now on runs after `event`, which must be of the same device. Does not block. */
+RNL_API RNL_NODISCARD rnl_status rnl_stream_wait(rnl_stream *stream, rnl_event *event);
+RNL_API rnl_event *rnl_event_retain(rnl_event *event);
+RNL_API void rnl_event_release(rnl_event *event);
+/* Blocks until the event has happened; returns the failure of its stream, if any. Any thread. */
+RNL_API RNL_NODISCARD rnl_status rnl_event_synchronize(rnl_event *event);
+
+/* ---- Buffers -------------------------------------------------------------------------------------------------- */
+
+typedef enum rnl_memory {
+    RNL_MEMORY_DEVICE, /* device memory */
+    RNL_MEMORY_PINNED  /* host memory that the device reaches fast; mapped from creation to release */
+} rnl_memory;
+
+/*
+ * From the device's pool, aligned to base_align_bytes, contents undefined. RNL_RESOURCE_EXHAUSTED past the pool's
+ * budget or the device's largest allocation; the message names the limit. `size_bytes` of 0 is RNL_INVALID_ARGUMENT.
+ * Any thread. Release a buffer only after the streams that use it have been synchronised.
+ */
+RNL_API RNL_NODISCARD rnl_status rnl_buffer_create(rnl_device *device, rnl_memory memory, size_t size_bytes,
+                                                   rnl_buffer **out_buffer);
+RNL_API rnl_buffer *rnl_buffer_retain(rnl_buffer *buffer);
+RNL_API void rnl_buffer_release(rnl_buffer *buffer);
+RNL_API size_t rnl_buffer_size(const rnl_buffer *buffer);
+/* A pinned buffer's host address; NULL for device memory. The host may touch it while no command uses the buffer. */
+RNL_API void *rnl_buffer_host(const rnl_buffer *buffer);
+
+/* Enqueue copies; they do not block. `src` or `dst` host memory must stay valid until the stream has been synchronised.
+ */
+RNL_API RNL_NODISCARD rnl_status rnl_stream_write(rnl_stream *stream, rnl_buffer *dst, size_t dst_offset,
+                                                  const void *src, size_t size_bytes);
+RNL_API RNL_NODISCARD rnl_status rnl_stream_read(rnl_stream *stream, void *dst, rnl_buffer *src, size_t src_offset,
+                                                 size_t size_bytes);
+RNL_API RNL_NODISCARD rnl_status rnl_stream_copy(rnl_stream *stream, rnl_buffer *dst, size_t dst_offset,
+                                                 rnl_buffer *src, size_t src_offset, size_t size_bytes);
+/* Fills with a repeated pattern of 1, 2, 4, 8 or 16 bytes; offset and size are multiples of its size. */
+RNL_API RNL_NODISCARD rnl_status rnl_stream_fill(rnl_stream *stream, rnl_buffer *dst, size_t dst_offset,
+                                                 const void *pattern, size_t pattern_bytes, size_t size_bytes);
+
+/* ---- Kernels -------------------------------------------------------------------------------------------------- */
+
+typedef struct rnl_kernel rnl_kernel;
+
+/*
+ * Builds OpenCL C `source` with `options` ("-DTILE=4 …", may be NULL), or takes it from the caches, and gets the kernel
+ * `name`. A build error is RNL_INVALID_ARGUMENT with the compiler's log. A kernel belongs to one stream's thread at a
+ * time.
+ */
+RNL_API RNL_NODISCARD rnl_status rnl_kernel_create(rnl_device *device, const char *source, const char *options,
+                                                   const char *name, rnl_kernel **out_kernel);
+RNL_API rnl_kernel *rnl_kernel_retain(rnl_kernel *kernel);
+RNL_API void rnl_kernel_release(rnl_kernel *kernel);
+
+typedef enum rnl_arg_kind { RNL_ARG_VALUE, RNL_ARG_BUFFER, RNL_ARG_LOCAL } rnl_arg_kind;
+typedef struct rnl_arg {
+    rnl_arg_kind kind;
+    size_t size_bytes;  /* of a value or of local memory */
+    const void *value;  /* RNL_ARG_VALUE */
+    rnl_buffer *buffer; /* RNL_ARG_BUFFER */
+} rnl_arg;
+
+typedef struct rnl_range {
+    uint32_t dimensions; /* 1, 2 or 3 */
+    size_t global[3];    /* work-items; rounded up by the caller to a multiple of `local` */
+    size_t local[3];     /* work-items of a group; at least 1 each */
+} rnl_range;
+
+/* Enqueues one launch. Checks local memory and work-group size against the device first: some drivers abort on them. */
+RNL_API RNL_NODISCARD rnl_status rnl_stream_launch(rnl_stream *stream, rnl_kernel *kernel, const rnl_range *range,
+                                                   const rnl_arg *args, size_t arg_count);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is checked before a kernel is enqueued, in one place. */
+#ifndef RUNNEL_KERNEL_LAUNCH_H
+#define RUNNEL_KERNEL_LAUNCH_H
+
+#include "device/stream.h"
+
+/*
+ * Checks a range and local memory (static plus dynamic_local_bytes) against the device and this kernel: some drivers
+ * abort past the limit instead of answering. Costs two driver calls: do it once a kernel and local size, not once a
+ * launch.
+ */
+RNL_API RNL_NODISCARD rnl_status rnl_kernel_check(rnl_device *device, cl_kernel kernel, const rnl_range *range,
+                                                  size_t dynamic_local_bytes);
+/* The largest work-group this kernel allows on this device. */
+RNL_API RNL_NODISCARD rnl_status rnl_kernel_max_group(rnl_device *device, cl_kernel kernel, size_t *out_work_items);
+/* Enqueues with the arguments set before; failures become the stream's. */
+RNL_API RNL_NODISCARD rnl_status rnl_kernel_enqueue(rnl_stream *stream, cl_kernel kernel, const rnl_range *range);
+
+#endif

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Programs: one of our .cl files (or a caller's source) with one set of defines, built once for a device and kept, in
+ * memory for the device's life and on disk for the next process.
+ *
+ * Getting a program is cheap and compiles nothing: planning collects the programs it needs and builds those that are
+ * new.
+ */
+#ifndef RUNNEL_KERNEL_PROGRAM_H
+#define RUNNEL_KERNEL_PROGRAM_H
+
+#include "device/device.h"
+
+typedef struct rnl_program rnl_program;
+
+/* `file` is an embedded file's name ("conv.cl"); `options` the -D set in a canonical order. Borrowed, lives as long as
+ * the device. */
+RNL_API RNL_NODISCARD rnl_status rnl_program_get(rnl_device *device, const char *file, const char *options,
+                                                 rnl_program **out_program);
+/* The same for source that is not ours. */
+RNL_API RNL_NODISCARD rnl_status rnl_program_get_source(rnl_device *device, const char *source, const char *options,
+                                                        rnl_program **out_program);
+/* Builds from the disk cache or from source, once; other threads wait for the one that builds. */
+RNL_API RNL_NODISCARD rnl_status rnl_program_build(rnl_program *program);
+RNL_API bool rnl_program_is_built(const rnl_program *program);
+RNL_API bool rnl_program_from_cache(const rnl_program *program);
+/* "conv.cl -DSRC=F32 …": for messages. Borrowed. */
+RNL_API const char *rnl_program_name(const rnl_program *program);
+RNL_API const char *rnl_program_file(const rnl_program *program);
+/* A kernel object of the caller's own (clSetKernelArg is not thread-safe for a shared one). Builds first when needed.
+ */
+RNL_API RNL_NODISCARD rnl_status rnl_program_create_kernel(rnl_program *program, const char *name,
+                                                           cl_kernel *out_kernel);
+/*
+ * Writes what was compiled from source since the last call to the disk cache. Called after a first launch: some drivers
+ * compile then, and their binary holds what was compiled so far. A failure is one warning in the log, never an error.
+ */
+RNL_API void rnl_device_save_programs(rnl_device *device);
+
+#endif

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Direct convolution and transposed convolution, 1 to 3 spatial dimensions, groups, strides, dilations. */
+#ifndef RUNNEL_OPS_CONV_H
+#define RUNNEL_OPS_CONV_H
+
+#include "ops/op.h"
+
+#define RNL_MAX_SPATIAL 3
+
+typedef struct rnl_conv_params {
+    size_t spatial; /* 1, 2 or 3 */
+    int64_t stride[RNL_MAX_SPATIAL], dilation[RNL_MAX_SPATIAL];
+    int64_t pad_begin[RNL_MAX_SPATIAL]; /* the end padding follows from dst's shape */
+    int64_t groups;
+    /* Slot for a fused epilogue (activation, residual): none yet. */
+} rnl_conv_params;
+
+/*
+ * The layout that the kernels want weights in: output channels (the M of ONNX's M x C/g x k…, for a transposed one the
+ * M/g of C x M/g x k…) contiguous and readable up to the next multiple of RNL_CONV_CHANNEL_ALIGN, then input channels,
+ * then the kernel: memory order [g][k…][c][m]. Writes the view (offset 0, the slot given) and the elements to allocate;
+ * padding elements are zero.
+ */
+#define RNL_CONV_CHANNEL_ALIGN 16
+RNL_API void rnl_conv_weight_layout(bool transposed, int64_t groups, uint32_t slot, rnl_dtype dtype, size_t rank,
+                                    const int64_t *shape, rnl_view *out_view, int64_t *out_elements);
+
+/*
+ * src N x C x spatial…, weight as rnl_conv_weight_layout says, bias [M] or RNL_NO_SLOT, dst N x M x spatial…. src and
+ * dst channels last (rnl_view_is_channels_last). f32, f16, bf16 storage, f32 accumulation.
+ */
+RNL_API RNL_NODISCARD rnl_status rnl_op_conv(rnl_step_list *list, const rnl_conv_params *params, const rnl_view *src,
+                                             const rnl_view *weight, const rnl_view *bias, const rnl_view *dst);
+RNL_API RNL_NODISCARD rnl_status rnl_op_conv_transpose(rnl_step_list *list, const rnl_conv_params *params,
+                                                       const rnl_view *src, const rnl_view *weight,
+                                                       const rnl_view *bias, const rnl_view *dst);
+
+#endif

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Executing steps: kernels of the caller's own, arguments bound from slots. */
+#ifndef RUNNEL_OPS_EXECUTE_H
+#define RUNNEL_OPS_EXECUTE_H
+
+#include "device/stream.h"
+#include "kernel/launch.h"
+#include "ops/op.h"
+
+/* One caller's kernel objects, one for each (program, entry point) that it has used. One thread at a time. */
+typedef struct rnl_kernel_set rnl_kernel_set;
+RNL_API RNL_NODISCARD rnl_status rnl_kernel_set_create(rnl_device *device, rnl_kernel_set **out_set);
+RNL_API void rnl_kernel_set_release(rnl_kernel_set *set);
+
+/*
+ * Enqueues one step of the list. `slots[i]` is the memory of slot i. A local size above the kernel's own limit is
+ * reduced for kernels that allow it (range.local is a wish for kernels without barriers, whose global size needs no
+ * rounding up).
+ */
+RNL_API RNL_NODISCARD rnl_status rnl_step_enqueue(rnl_stream *stream, rnl_kernel_set *set, const rnl_step_list *list,
+                                                  size_t step_index, const cl_mem *slots, size_t slot_count);
+
+#endif

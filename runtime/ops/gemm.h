@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Matrix products: batched, broadcast, transposed by strides. f32 accumulation for f32, f16 and bf16; integers wrap. */
+#ifndef RUNNEL_OPS_GEMM_H
+#define RUNNEL_OPS_GEMM_H
+
+#include "ops/op.h"
+
+typedef struct rnl_gemm_params {
+    float alpha, beta;
+    /* Slot for a fused epilogue (activation, residual): none yet. */
+} rnl_gemm_params;
+
+/*
+ * dst[…, M, N] = alpha * a[…, M, K] * b[…, K, N] + beta * c. Batch dimensions of a and b broadcast to dst's; c
+ * (optional) broadcasts to all of dst. Ranks of a, b >= 2 (a caller makes vectors into matrices). Any strides;
+ * transposes are strides. K = 0 gives beta * c. Implementations, best first: gemm:clblast (GPUs; f32), gemm:portable.
+ * RUNNEL_GEMM=clblast|portable in the environment forces one where it applies.
+ */
+RNL_API RNL_NODISCARD rnl_status rnl_op_gemm(rnl_step_list *list, const rnl_gemm_params *params, const rnl_view *a,
+                                             const rnl_view *b, const rnl_view *c, const rnl_view *dst);
+
+/* Executes an RNL_STEP_CLBLAST_GEMM step: `buffers[i]` is the memory of a, b, c. One call at a time in the process. */
+RNL_API RNL_NODISCARD rnl_status rnl_clblast_run(struct rnl_stream *stream, const rnl_clblast_gemm *gemm, cl_mem a,
+                                                 cl_mem b, cl_mem c);
+/* Compiles what the step will need, so that its first run does not. */
+RNL_API RNL_NODISCARD rnl_status rnl_clblast_warm(struct rnl_stream *stream, const rnl_clblast_gemm *gemm);
+
+#endif
