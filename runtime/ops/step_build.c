@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ops/step_build.h"
+#include "base/memory.h"
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+const char *rnl_dtype_define(rnl_dtype dtype)
+{
+    switch (dtype) {
+#define X(name, code, bytes, text)                                                                                     \
+    case RNL_##name:                                                                                                   \
+        return #name;
+        RNL_DTYPE_LIST(X)
+#undef X
+    case RNL_DTYPE_NONE:
+        break;
+    }
+    return "NONE";
+}
+
+bool rnl_dtype_is_float(rnl_dtype dtype)
+{
+    return dtype == RNL_F32 || dtype == RNL_F16 || dtype == RNL_BF16 || dtype == RNL_F64;
+}
+
+void rnl_step_begin(rnl_step_builder *builder, rnl_step_list *list, const char *implementation, bool index64)
+{
+    *builder = (rnl_step_builder){.list = list, .index64 = index64, .first_value = list->value_bytes};
+    builder->step = (rnl_step){.kind = RNL_STEP_KERNEL,
+                               .implementation = implementation,
+                               .first_arg = (uint32_t)list->arg_count,
+                               .write_slot = RNL_NO_SLOT,
+                               .write_slot_2 = RNL_NO_SLOT};
+    if (index64)
+        rnl_step_define(builder, "INDEX64");
+}
+
+void rnl_step_type(rnl_step_builder *builder, const char *define, rnl_dtype dtype)
+{
+    rnl_step_define(builder, "%s=%s", define, rnl_dtype_define(dtype));
+    if (dtype != RNL_F64 || builder->status)
+        return;
+    const rnl_device_info *info = rnl_device_get_info(builder->list->device);
+    if (!info->has_fp64)
+        builder->status = FAIL(RNL_UNIMPLEMENTED, "%s (%s) has no float64 arithmetic", info->name, info->platform);
+    if (!builder->needs_f64)
+        rnl_step_define(builder, "USE_F64");
+    builder->needs_f64 = true;
+}
+
+void rnl_step_define(rnl_step_builder *builder, const char *format, ...)
+{
+    char text[256];
+    va_list args;
+    va_start(args, format);
+    const int length = vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    if (!builder->status && (length < 0 || (size_t)length >= sizeof text))
+        builder->status = FAIL(RNL_INTERNAL, "a kernel's define is too long");
+    rnl_text_add(&builder->options, "%s-D%s", builder->options.length ? " " : "", text);
+}
+
+static rnl_step_arg *add_arg(rnl_step_builder *builder)
+{
+    rnl_step_list *list = builder->list;
+    if (!builder->status)
+        builder->status = rnl_grow(&list->args, &list->arg_capacity, list->arg_count + 1, sizeof *list->args);
+    if (builder->status)
+        return NULL;
+    rnl_step_arg *arg = &list->args[list->arg_count++];
+    *arg = (rnl_step_arg){.slot = RNL_NO_SLOT};
+    return arg;
+}
+
+void rnl_step_slot(rnl_step_builder *builder, uint32_t slot)
+{
+    rnl_step_arg *arg = add_arg(builder);
+    if (arg) {
+        arg->kind = RNL_STEP_SLOT;
+        arg->slot = slot;
+    }
+}
+
+void rnl_step_view(rnl_step_builder *builder, const rnl_view *view)
+{
+    const bool exists = rnl_view_exists(view);
+    rnl_step_slot(builder, exists ? view->slot : RNL_NO_SLOT);
+    rnl_step_index(builder, exists ? view->offset : 0);
+}
+
+void rnl_step_value(rnl_step_builder *builder, const void *value, size_t size_bytes)
+{
+    rnl_step_list *list = builder->list;
+    const size_t at = rnl_align_up(list->value_bytes, 8);
+    if (!builder->status)
+        builder->status = rnl_grow(&list->values, &list->value_capacity, at + size_bytes, 1);
+    rnl_step_arg *arg = add_arg(builder);
+    if (!arg)
+        return;
+    arg->kind = RNL_STEP_VALUE;
+    arg->size_bytes = (uint32_t)size_bytes;
+    arg->value_at = (uint32_t)at;
+    memcpy(list->values + at, value, size_bytes);
+    list->value_bytes = at + size_bytes;
+}
+
+void rnl_step_indices(rnl_step_builder *builder, size_t width, const int64_t *values, size_t count, int64_t fill)
+{
+    int64_t wide[8];
+    int32_t narrow[8];
+    for (size_t i = 0; i < width; ++i) {
+        wide[i] = i < count ? values[i] : fill;
+        narrow[i] = (int32_t)wide[i];
+    }
+    if (builder->index64)
+        rnl_step_value(builder, wide, width * sizeof wide[0]);
+    else
+        rnl_step_value(builder, narrow, width * sizeof narrow[0]);
+}
+
+void rnl_step_index(rnl_step_builder *builder, int64_t value)
+{
+    rnl_step_indices(builder, 1, &value, 1, 0);
+}
+
+void rnl_step_int(rnl_step_builder *builder, int32_t value)
+{
+    rnl_step_value(builder, &value, sizeof value);
+}
+
+void rnl_step_float(rnl_step_builder *builder, float value)
+{
+    rnl_step_value(builder, &value, sizeof value);
+}
+
+void rnl_step_local(rnl_step_builder *builder, size_t size_bytes)
+{
+    rnl_step_arg *arg = add_arg(builder);
+    if (arg) {
+        arg->kind = RNL_STEP_LOCAL;
+        arg->size_bytes = (uint32_t)size_bytes;
+    }
+}
+
+void rnl_step_range(rnl_step_builder *builder, uint32_t dimensions, const size_t items[3], const size_t local[3])
+{
+    builder->step.range.dimensions = dimensions;
+    for (uint32_t i = 0; i < 3; ++i) {
+        builder->step.range.global[i] = i < dimensions ? items[i] : 1;
+        builder->step.range.local[i] = i < dimensions ? local[i] : 1;
+    }
+}
+
+void rnl_step_writes(rnl_step_builder *builder, uint32_t slot)
+{
+    uint32_t *write = builder->step.write_slot == RNL_NO_SLOT ? &builder->step.write_slot : &builder->step.write_slot_2;
+    *write = slot;
+}
+
+static rnl_status append(rnl_step_builder *builder, const char *file, const char *kernel)
+{
+    rnl_step_list *list = builder->list;
+    TRY(builder->status);
+    TRY(builder->options.status);
+    const char *options = builder->options.data ? builder->options.data : "";
+    TRY(rnl_program_get(list->device, file, options, &builder->step.program));
+    TRY(rnl_grow(&list->steps, &list->step_capacity, list->step_count + 1, sizeof *list->steps));
+    builder->step.kernel = kernel;
+    builder->step.arg_count = (uint32_t)list->arg_count - builder->step.first_arg;
+    list->steps[list->step_count++] = builder->step;
+    return RNL_OK;
+}
+
+rnl_status rnl_step_end(rnl_step_builder *builder, const char *file, const char *kernel)
+{
+    const rnl_status status = append(builder, file, kernel);
+    if (status) {
+        builder->list->arg_count = builder->step.first_arg;
+        builder->list->value_bytes = builder->first_value;
+    }
+    rnl_text_free(&builder->options);
+    return status;
+}

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * For the operator families: checking views, simplifying their dimensions, and appending one kernel step.
+ *
+ *     rnl_step_builder step;
+ *     rnl_step_begin(&step, list, "map:portable", index64);
+ *     rnl_step_type(&step, "T_SRC", src->dtype);
+ *     rnl_step_view(&step, dst); …the kernel's arguments in order…
+ *     rnl_step_range(&step, 1, (size_t[3]){items}, (size_t[3]){64});
+ *     rnl_step_writes(&step, dst->slot);
+ *     return rnl_step_end(&step, "map.cl", "map_flat");
+ *
+ * The functions in between keep the first failure; rnl_step_end returns it and leaves the list as it was.
+ */
+#ifndef RUNNEL_OPS_STEP_BUILD_H
+#define RUNNEL_OPS_STEP_BUILD_H
+
+#include "base/text.h"
+#include "ops/op.h"
+
+/* "F32": the name that kernels know the type by. */
+RNL_API const char *rnl_dtype_define(rnl_dtype dtype);
+RNL_API bool rnl_dtype_is_float(rnl_dtype dtype);
+
+/*
+ * Each existing view: known type, rank, no negative dimension, every reachable index from 0 on and within int64.
+ * *out_index64: an element count or a reachable index does not fit in the kernels' int.
+ */
+RNL_API RNL_NODISCARD rnl_status rnl_views_check(const rnl_view *const *views, size_t count, bool *out_index64);
+/* The strides with which `view` broadcasts, from the right, to a shape; 0 where it repeats. */
+RNL_API RNL_NODISCARD rnl_status rnl_view_broadcast(const rnl_view *view, size_t rank, const int64_t *shape,
+                                                    int64_t out_stride[RNL_MAX_RANK]);
+RNL_API bool rnl_shapes_equal(const rnl_view *a, const rnl_view *b);
+
+/* Dimensions that several views are walked over together. */
+#define RNL_DIMS_MAX_VIEWS 6
+typedef struct rnl_dims {
+    size_t rank, views;
+    int64_t shape[RNL_MAX_RANK];
+    int64_t stride[RNL_DIMS_MAX_VIEWS][RNL_MAX_RANK];
+} rnl_dims;
+
+/*
+ * Fewest dimensions that visit the same elements: sizes of 1 go, the rest is ordered by view 0's stride, largest
+ * first, and neighbours that are one run in every view are merged. The order of visiting changes, so only for work
+ * that does not depend on it.
+ */
+RNL_API void rnl_dims_coalesce(rnl_dims *dims);
+RNL_API int64_t rnl_dims_elements(const rnl_dims *dims);
+
+typedef struct rnl_step_builder {
+    rnl_step_list *list;
+    rnl_step step; /* flops and bytes may be set directly */
+    rnl_text options;
+    bool index64, needs_f64;
+    size_t first_value;
+    rnl_status status;
+} rnl_step_builder;
+
+RNL_API void rnl_step_begin(rnl_step_builder *builder, rnl_step_list *list, const char *implementation, bool index64);
+/* -D<define>=<type>; F64 fails where the device lacks it. */
+RNL_API void rnl_step_type(rnl_step_builder *builder, const char *define, rnl_dtype dtype);
+/* " -D" and the text. */
+RNL_API void rnl_step_define(rnl_step_builder *builder, const char *format, ...) RNL_PRINTF(2, 3);
+
+/* Arguments, in the kernel's order. */
+RNL_API void rnl_step_view(rnl_step_builder *builder, const rnl_view *view); /* buffer, idx_t offset */
+RNL_API void rnl_step_slot(rnl_step_builder *builder, uint32_t slot);        /* buffer; NULL for RNL_NO_SLOT */
+RNL_API void rnl_step_index(rnl_step_builder *builder, int64_t value);       /* idx_t */
+/* idx2_t, idx4_t or idx8_t by `width`; values beyond `count` are `fill`. */
+RNL_API void rnl_step_indices(rnl_step_builder *builder, size_t width, const int64_t *values, size_t count,
+                              int64_t fill);
+RNL_API void rnl_step_int(rnl_step_builder *builder, int32_t value);
+RNL_API void rnl_step_float(rnl_step_builder *builder, float value);
+RNL_API void rnl_step_value(rnl_step_builder *builder, const void *value, size_t size_bytes);
+RNL_API void rnl_step_local(rnl_step_builder *builder, size_t size_bytes);
+
+/* Work-items needed, not rounded: executing rounds them up to the local size, so kernels guard. */
+RNL_API void rnl_step_range(rnl_step_builder *builder, uint32_t dimensions, const size_t items[3],
+                            const size_t local[3]);
+RNL_API void rnl_step_writes(rnl_step_builder *builder, uint32_t slot);
+RNL_API RNL_NODISCARD rnl_status rnl_step_end(rnl_step_builder *builder, const char *file, const char *kernel);
+
+#endif
