@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ops/execute.h"
+#include "base/memory.h"
+#include "ops/gemm.h"
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct set_entry {
+    rnl_program *program;
+    const char *name;
+    cl_kernel kernel;
+    size_t max_group, fixed_group; /* work-items; fixed by the kernel's source, else 0 */
+    size_t checked_local[3], checked_bytes;
+} set_entry;
+
+struct rnl_kernel_set {
+    rnl_device *device;
+    set_entry *entries;
+    size_t count, capacity;
+};
+
+rnl_status rnl_kernel_set_create(rnl_device *device, rnl_kernel_set **out_set)
+{
+    *out_set = NULL;
+    rnl_kernel_set *set = NULL;
+    TRY(rnl_alloc(1, sizeof *set, &set));
+    set->device = rnl_device_retain(device);
+    *out_set = set;
+    return RNL_OK;
+}
+
+void rnl_kernel_set_release(rnl_kernel_set *set)
+{
+    if (!set)
+        return;
+    for (size_t i = 0; i < set->count; ++i)
+        clReleaseKernel(set->entries[i].kernel);
+    free(set->entries);
+    rnl_device_release(set->device);
+    free(set);
+}
+
+static rnl_status fixed_group(rnl_device *device, cl_kernel kernel, size_t *out_work_items)
+{
+    size_t size[3] = {0, 0, 0};
+    *out_work_items = 0;
+    TRY(CL(clGetKernelWorkGroupInfo(kernel, device->id, CL_KERNEL_COMPILE_WORK_GROUP_SIZE, sizeof size, size, NULL)));
+    *out_work_items = size[0] * size[1] * size[2];
+    return RNL_OK;
+}
+
+static rnl_status add_entry(rnl_kernel_set *set, const rnl_step *step, set_entry **out_entry)
+{
+    rnl_status status = RNL_OK;
+    set_entry entry = {.program = step->program, .name = step->kernel};
+    TRY(rnl_grow(&set->entries, &set->capacity, set->count + 1, sizeof *set->entries));
+    TRY(rnl_program_create_kernel(step->program, step->kernel, &entry.kernel));
+    GOTO(rnl_kernel_max_group(set->device, entry.kernel, &entry.max_group));
+    GOTO(fixed_group(set->device, entry.kernel, &entry.fixed_group));
+    set->entries[set->count] = entry;
+    *out_entry = &set->entries[set->count++];
+done:
+    if (status)
+        clReleaseKernel(entry.kernel);
+    return status;
+}
+
+static rnl_status find_entry(rnl_kernel_set *set, const rnl_step *step, set_entry **out_entry)
+{
+    for (size_t i = 0; i < set->count; ++i) {
+        set_entry *entry = &set->entries[i];
+        if (entry->program == step->program && (entry->name == step->kernel || !strcmp(entry->name, step->kernel))) {
+            *out_entry = entry;
+            return RNL_OK;
+        }
+    }
+    return add_entry(set, step, out_entry);
+}
+
+static rnl_status set_arg(cl_kernel kernel, cl_uint index, const rnl_step_list *list, const rnl_step_arg *arg,
+                          const cl_mem *slots, size_t slot_count)
+{
+    switch (arg->kind) {
+    case RNL_STEP_SLOT: {
+        if (arg->slot != RNL_NO_SLOT && arg->slot >= slot_count)
+            return FAIL(RNL_INTERNAL, "a step names slot %u of %zu", arg->slot, slot_count);
+        const cl_mem memory = arg->slot == RNL_NO_SLOT ? NULL : slots[arg->slot];
+        return CL(clSetKernelArg(kernel, index, sizeof memory, &memory));
+    }
+    case RNL_STEP_VALUE:
+        return CL(clSetKernelArg(kernel, index, arg->size_bytes, list->values + arg->value_at));
+    case RNL_STEP_LOCAL:
+        break;
+    }
+    return CL(clSetKernelArg(kernel, index, arg->size_bytes, NULL));
+}
+
+static rnl_status set_args(cl_kernel kernel, const rnl_step_list *list, const rnl_step *step, const cl_mem *slots,
+                           size_t slot_count, size_t *out_local_bytes)
+{
+    *out_local_bytes = 0;
+    for (uint32_t i = 0; i < step->arg_count; ++i) {
+        const rnl_step_arg *arg = &list->args[step->first_arg + i];
+        TRY(set_arg(kernel, i, list, arg, slots, slot_count), "argument %u of %s in %s", i, step->kernel,
+            rnl_program_name(step->program));
+        if (arg->kind == RNL_STEP_LOCAL)
+            *out_local_bytes += arg->size_bytes;
+    }
+    return RNL_OK;
+}
+
+/* The step's range with a local size that the kernel allows, rounded up to whole groups. */
+static rnl_range fit_range(const rnl_range *wish, const set_entry *entry)
+{
+    rnl_range range = *wish;
+    while (!entry->fixed_group && range.local[0] * range.local[1] * range.local[2] > entry->max_group) {
+        size_t largest = 0;
+        for (size_t i = 1; i < 3; ++i)
+            if (range.local[i] > range.local[largest])
+                largest = i;
+        if (range.local[largest] <= 1)
+            break;
+        range.local[largest] /= 2;
+    }
+    for (uint32_t i = 0; i < range.dimensions; ++i)
+        range.global[i] = (range.global[i] + range.local[i] - 1) / range.local[i] * range.local[i];
+    return range;
+}
+
+static rnl_status check_once(rnl_device *device, set_entry *entry, const rnl_range *range, size_t local_bytes)
+{
+    if (local_bytes == entry->checked_bytes && !memcmp(range->local, entry->checked_local, sizeof range->local))
+        return RNL_OK;
+    TRY(rnl_kernel_check(device, entry->kernel, range, local_bytes), "launching %s of %s", entry->name,
+        rnl_program_name(entry->program));
+    entry->checked_bytes = local_bytes;
+    memcpy(entry->checked_local, range->local, sizeof range->local);
+    return RNL_OK;
+}
+
+static rnl_status enqueue_kernel(rnl_stream *stream, rnl_kernel_set *set, const rnl_step_list *list,
+                                 const rnl_step *step, const cl_mem *slots, size_t slot_count)
+{
+    set_entry *entry = NULL;
+    size_t local_bytes = 0;
+    TRY(find_entry(set, step, &entry));
+    TRY(set_args(entry->kernel, list, step, slots, slot_count, &local_bytes));
+    const rnl_range range = fit_range(&step->range, entry);
+    TRY(check_once(set->device, entry, &range, local_bytes));
+    TRY(rnl_kernel_enqueue(stream, entry->kernel, &range), "launching %s of %s", step->kernel,
+        rnl_program_name(step->program));
+    return RNL_OK;
+}
+
+static rnl_status enqueue_clblast(rnl_stream *stream, const rnl_clblast_gemm *gemm, const cl_mem *slots,
+                                  size_t slot_count)
+{
+    if (gemm->a_slot >= slot_count || gemm->b_slot >= slot_count || gemm->c_slot >= slot_count)
+        return FAIL(RNL_INTERNAL, "a matrix product names a slot beyond %zu", slot_count);
+    return rnl_clblast_run(stream, gemm, slots[gemm->a_slot], slots[gemm->b_slot], slots[gemm->c_slot]);
+}
+
+rnl_status rnl_step_enqueue(rnl_stream *stream, rnl_kernel_set *set, const rnl_step_list *list, size_t step_index,
+                            const cl_mem *slots, size_t slot_count)
+{
+    const rnl_step *step = &list->steps[step_index];
+    TRY(rnl_stream_check(stream));
+    switch (step->kind) {
+    case RNL_STEP_CLBLAST_GEMM:
+        return enqueue_clblast(stream, &list->gemms[step->gemm_at], slots, slot_count);
+    case RNL_STEP_KERNEL:
+        break;
+    }
+    return enqueue_kernel(stream, set, list, step, slots, slot_count);
+}
