@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The harness's device, stream and list, and the running of steps. */
+#include "support/op_bench.h"
+#include "base/log.h"
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct op_bench {
+    rnl_device *device;
+    rnl_stream *stream;
+    rnl_kernel_set *kernels;
+    rnl_step_list list;
+    op_tensor *tensors[OP_MAX_TENSORS];
+    size_t count;
+    char note[512];
+} op_bench;
+
+static op_bench bench;
+
+rnl_device *op_device(void)
+{
+    return bench.device;
+}
+
+const rnl_device_info *op_info(void)
+{
+    return rnl_device_get_info(bench.device);
+}
+
+rnl_step_list *op_list(void)
+{
+    return &bench.list;
+}
+
+bool op_exact_slots(void)
+{
+    const char *small = getenv("RUNNEL_TEST_SMALL");
+    return small && *small && strcmp(small, "0") != 0;
+}
+
+bool op_small(void)
+{
+    return op_exact_slots() || op_info()->emulated;
+}
+
+void op_note(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(bench.note, sizeof bench.note, format, args);
+    va_end(args);
+}
+
+const char *op_noted(void)
+{
+    return bench.note;
+}
+
+uint32_t op_add_tensor(op_tensor *tensor)
+{
+    ck_assert_uint_lt(bench.count, OP_MAX_TENSORS);
+    bench.tensors[bench.count] = tensor;
+    return (uint32_t)bench.count++;
+}
+
+void op_reset(void)
+{
+    for (size_t i = 0; i < bench.count; ++i) {
+        free(bench.tensors[i]->data);
+        free(bench.tensors[i]->sent);
+        free(bench.tensors[i]);
+    }
+    bench.count = 0;
+    bench.note[0] = 0;
+    rnl_step_list_free(&bench.list);
+    rnl_step_list_init(&bench.list, bench.device);
+    op_seed(1);
+}
+
+void op_expect_at(const char *file, int line, rnl_status expected, rnl_status got)
+{
+    const rnl_error *error = rnl_last_error();
+    if (got != expected)
+        ck_abort_msg("%s:%d: %s, expected %s: %s [%s]", file, line, rnl_status_name(got), rnl_status_name(expected),
+                     got ? error->message : "", bench.note);
+    if (got)
+        ck_assert_msg(error->status == got && error->length > 0, "%s:%d: a failure without a message", file, line);
+}
+
+static size_t slot_bytes(const op_tensor *tensor)
+{
+    return tensor->slot_elements * rnl_dtype_bytes(tensor->view.dtype);
+}
+
+static rnl_status upload(const op_tensor *tensor, cl_mem *out_memory)
+{
+    cl_int code = CL_SUCCESS;
+    *out_memory = clCreateBuffer(bench.device->context, CL_MEM_READ_WRITE, slot_bytes(tensor), NULL, &code);
+    TRY(rnl_cl_status(code, "clCreateBuffer"));
+    return CL(clEnqueueWriteBuffer(bench.stream->queue, *out_memory, CL_TRUE, 0, slot_bytes(tensor), tensor->data, 0,
+                                   NULL, NULL));
+}
+
+static bool is_written(uint32_t slot)
+{
+    for (size_t i = 0; i < bench.list.step_count; ++i) {
+        const rnl_step *step = &bench.list.steps[i];
+        const uint32_t c_slot =
+            step->kind == RNL_STEP_CLBLAST_GEMM ? bench.list.gemms[step->gemm_at].c_slot : RNL_NO_SLOT;
+        if (step->write_slot == slot || step->write_slot_2 == slot || c_slot == slot)
+            return true;
+    }
+    return false;
+}
+
+static rnl_status run_with(cl_mem *slots)
+{
+    for (size_t i = 0; i < bench.count; ++i) {
+        op_tensor *tensor = bench.tensors[i];
+        memcpy(tensor->sent, tensor->data, slot_bytes(tensor));
+        TRY(upload(tensor, &slots[i]));
+    }
+    for (size_t i = 0; i < bench.list.step_count; ++i)
+        TRY(rnl_step_enqueue(bench.stream, bench.kernels, &bench.list, i, slots, bench.count));
+    TRY(rnl_stream_synchronize(bench.stream));
+    for (size_t i = 0; i < bench.count; ++i)
+        TRY(CL(clEnqueueReadBuffer(bench.stream->queue, slots[i], CL_TRUE, 0, slot_bytes(bench.tensors[i]),
+                                   bench.tensors[i]->data, 0, NULL, NULL)));
+    return RNL_OK;
+}
+
+void op_run(void)
+{
+    cl_mem slots[OP_MAX_TENSORS] = {NULL};
+    const rnl_status status = run_with(slots);
+    for (size_t i = 0; i < bench.count; ++i)
+        if (slots[i])
+            clReleaseMemObject(slots[i]);
+    op_expect(RNL_OK, status);
+    for (size_t i = 0; i < bench.count; ++i)
+        if (!is_written((uint32_t)i))
+            ck_assert_msg(!memcmp(bench.tensors[i]->data, bench.tensors[i]->sent, slot_bytes(bench.tensors[i])),
+                          "slot %zu was written, and no step says so [%s]", i, bench.note);
+}
+
+TCase *op_case(Suite *suite, const char *name)
+{
+    TCase *tests = tcase_create(name);
+    tcase_add_checked_fixture(tests, op_reset, op_reset);
+    suite_add_tcase(suite, tests);
+    return tests;
+}
+
+static void print_line(void *user, rnl_log_level level, const char *line)
+{
+    (void)user, (void)level;
+    fprintf(stderr, "%s\n", line);
+}
+
+static rnl_status open_bench(void)
+{
+    TRY(rnl_device_open(getenv("RUNNEL_TEST_DEVICE"), NULL, &bench.device));
+    TRY(rnl_stream_create(bench.device, &bench.stream));
+    TRY(rnl_kernel_set_create(bench.device, &bench.kernels));
+    rnl_step_list_init(&bench.list, bench.device);
+    return RNL_OK;
+}
+
+int op_main(Suite *suite)
+{
+    SRunner *runner = srunner_create(suite);
+    int failed = 1;
+    rnl_log_set(print_line, NULL, RNL_LOG_WARNING);
+    const rnl_status status = open_bench();
+    if (status) {
+        fprintf(stderr, "%s\n", rnl_last_error()->message);
+    } else {
+        srunner_set_fork_status(runner, CK_NOFORK);
+        srunner_run_all(runner, CK_NORMAL);
+        failed = srunner_ntests_failed(runner) > 0;
+    }
+    srunner_free(runner);
+    rnl_step_list_free(&bench.list);
+    rnl_kernel_set_release(bench.kernels);
+    rnl_stream_release(bench.stream);
+    rnl_device_release(bench.device);
+    return status == RNL_NOT_FOUND ? 77 : failed;
+}
