@@ -16,18 +16,25 @@ typedef struct rnl_conv_params {
 } rnl_conv_params;
 
 /*
- * The layout that the kernels want weights in: output channels (the M of ONNX's M x C/g x k…, for a transposed one the
- * M/g of C x M/g x k…) contiguous and readable up to the next multiple of RNL_CONV_CHANNEL_ALIGN, then input channels,
- * then the kernel: memory order [g][k…][c][m]. Writes the view (offset 0, the slot given) and the elements to allocate;
- * padding elements are zero.
+ * The layout that the kernels want weights in: memory order [k…][c][m]. m are all output channels of all groups (the M
+ * of ONNX's M x C/g x k…; for a transposed convolution the M/g of C x M/g x k…), contiguous, each row padded to a
+ * multiple of RNL_CONV_CHANNEL_ALIGN; c are the input channels (C/g, transposed C). Groups are not padded: a vector
+ * read across a group's end reads the next group's weights, and those lanes are not stored.
+ *
+ * Behind the weights lie zeros, as many as a group has input channels and at least RNL_CONV_ZEROS: the taps that fall
+ * into padding read them in place of src, and the last vector read may reach into them. So every element that the view
+ * does not name must be zero. Writes the view (offset 0, the slot given) and the elements to allocate, INT64_MAX where
+ * that overflows.
  */
 #define RNL_CONV_CHANNEL_ALIGN 16
+#define RNL_CONV_ZEROS 64
 RNL_API void rnl_conv_weight_layout(bool transposed, int64_t groups, uint32_t slot, rnl_dtype dtype, size_t rank,
                                     const int64_t *shape, rnl_view *out_view, int64_t *out_elements);
 
 /*
- * src N x C x spatial…, weight as rnl_conv_weight_layout says, bias [M] or RNL_NO_SLOT, dst N x M x spatial…. src and
- * dst channels last (rnl_view_is_channels_last). f32, f16, bf16 storage, f32 accumulation.
+ * src N x C x spatial…, weight as rnl_conv_weight_layout says and of src's type, bias [M] or RNL_NO_SLOT, dst N x M x
+ * spatial…. The channel stride of src and dst is 1, the others are free. f32, f16, bf16 storage, f32 accumulation.
+ * Implementations, best first: conv:depthwise, conv:portable; conv-transpose:portable.
  */
 RNL_API RNL_NODISCARD rnl_status rnl_op_conv(rnl_step_list *list, const rnl_conv_params *params, const rnl_view *src,
                                              const rnl_view *weight, const rnl_view *bias, const rnl_view *dst);

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ops/conv.h"
+#include "ops/conv_problem.h"
+#include "ops/implementation.h"
+#include "ops/step_build.h"
+
+/* The part of the grid that one work-item computes. */
+typedef struct conv_tile {
+    int64_t vector, vectors, pixels;
+} conv_tile;
+
+/* Pixels of one row that have the same taps. */
+static int64_t run_pixels(const rnl_conv_problem *problem)
+{
+    const int64_t phases = problem->transposed ? problem->stride[2] : 1;
+    return (problem->dst_size[2] + phases - 1) / phases;
+}
+
+/* As many pixels as keep the accumulators of two vectors in registers, fewer for short rows. */
+static int64_t choose_pixels(const rnl_conv_problem *problem, int64_t vector)
+{
+    const int64_t most = vector == 16 ? 7 : vector == 8 ? 6 : 4, pixels = run_pixels(problem);
+    if (pixels >= most)
+        return most;
+    return pixels <= 1 ? 1 : pixels <= 2 ? 2 : pixels <= 4 ? 4 : most;
+}
+
+static conv_tile choose_tile(const rnl_device *device, const rnl_conv_problem *problem)
+{
+    conv_tile tile = {.vector = device->vector_width};
+    while (tile.vector > 4 && problem->filters <= tile.vector / 2)
+        tile.vector /= 2;
+    tile.vectors = problem->filters > tile.vector ? 2 : 1;
+    tile.pixels = choose_pixels(problem, tile.vector);
+    return tile;
+}
+
+static bool depthwise_applies(const rnl_device *device, const void *data)
+{
+    const rnl_conv_problem *problem = data;
+    (void)device;
+    return !problem->transposed && problem->channels == 1 && problem->filters == 1 && problem->groups >= 4;
+}
+
+static conv_tile choose_depthwise_tile(const rnl_device *device, const rnl_conv_problem *problem)
+{
+    conv_tile tile = {.vector = device->vector_width, .vectors = 1};
+    while (tile.vector > problem->groups)
+        tile.vector /= 2;
+    tile.pixels = choose_pixels(problem, tile.vector);
+    return tile;
+}
+
+static void add_int4(rnl_step_builder *step, const int64_t xyz[3], int64_t w)
+{
+    const int32_t values[4] = {(int32_t)xyz[0], (int32_t)xyz[1], (int32_t)xyz[2], (int32_t)w};
+    rnl_step_value(step, values, sizeof values);
+}
+
+static void add_arguments(rnl_step_builder *step, const rnl_conv_problem *problem, bool blocks_last)
+{
+    const int64_t rows = problem->batch * problem->dst_size[0] * problem->dst_size[1];
+    rnl_step_view(step, problem->src);
+    rnl_step_view(step, problem->weight);
+    rnl_step_view(step, problem->bias);
+    rnl_step_view(step, problem->dst);
+    add_int4(step, problem->src_size, problem->channels);
+    add_int4(step, problem->dst_size, problem->filters);
+    add_int4(step, problem->taps, problem->groups);
+    add_int4(step, problem->stride, 0);
+    add_int4(step, problem->dilation, 0);
+    add_int4(step, problem->pad, 0);
+    rnl_step_indices(step, 4, problem->src_stride, 4, 0);
+    rnl_step_indices(step, 4, problem->dst_stride, 4, 0);
+    rnl_step_indices(step, 4, problem->weight_stride, 4, 0);
+    add_int4(step, (const int64_t[]){blocks_last, rnl_view_exists(problem->bias), rows}, 0);
+}
+
+static void add_grid(rnl_step_builder *step, const rnl_conv_problem *problem, const conv_tile *tile, int64_t blocks,
+                     bool blocks_last)
+{
+    const int64_t phases = problem->transposed ? problem->stride[2] : 1;
+    const size_t runs = (size_t)((run_pixels(problem) + tile->pixels - 1) / tile->pixels * phases);
+    const size_t rows = (size_t)(problem->batch * problem->dst_size[0] * problem->dst_size[1]);
+    const size_t first[3] = {(size_t)blocks, runs, rows}, last[3] = {runs, rows, (size_t)blocks};
+    size_t local[3];
+    rnl_tile_group(step->list->device, blocks_last ? last : first, local);
+    rnl_step_range(step, 3, blocks_last ? last : first, local);
+}
+
+static void add_cost(rnl_step_builder *step, const rnl_conv_problem *problem)
+{
+    const uint64_t inputs = (uint64_t)rnl_view_elements(problem->src);
+    const uint64_t outputs = (uint64_t)rnl_view_elements(problem->dst);
+    const uint64_t taps = (uint64_t)(problem->taps[0] * problem->taps[1] * problem->taps[2]);
+    step->step.flops =
+        2 * taps * (problem->transposed ? inputs * (uint64_t)problem->filters : outputs * (uint64_t)problem->channels);
+    step->step.bytes = inputs * rnl_dtype_bytes(problem->src->dtype) + outputs * rnl_dtype_bytes(problem->dst->dtype) +
+                       (uint64_t)rnl_view_elements(problem->weight) * rnl_dtype_bytes(problem->weight->dtype);
+}
+
+static rnl_status append(rnl_step_list *list, const char *name, const rnl_conv_problem *problem, const conv_tile *tile,
+                         bool depthwise)
+{
+    rnl_step_builder step;
+    const int64_t width = tile->vector * tile->vectors;
+    const int64_t blocks =
+        depthwise ? (problem->groups + width - 1) / width : (problem->filters + width - 1) / width * problem->groups;
+    /* On a CPU the weights of one block stay in the cache while all pixels pass. */
+    const bool blocks_last = rnl_device_is_cpu(list->device);
+    rnl_step_begin(&step, list, name, problem->index64);
+    rnl_step_type(&step, "T_SRC", problem->src->dtype);
+    rnl_step_type(&step, "T_BIAS", rnl_view_exists(problem->bias) ? problem->bias->dtype : problem->src->dtype);
+    rnl_step_type(&step, "T_DST", problem->dst->dtype);
+    rnl_step_define(&step, "V=%lld -DP=%lld", (long long)tile->vector, (long long)tile->pixels);
+    if (!depthwise)
+        rnl_step_define(&step, "NB=%lld", (long long)tile->vectors);
+    if (depthwise)
+        rnl_step_define(&step, "DEPTHWISE");
+    if (problem->transposed)
+        rnl_step_define(&step, "TRANSPOSED");
+    add_arguments(&step, problem, blocks_last);
+    add_grid(&step, problem, tile, blocks, blocks_last);
+    add_cost(&step, problem);
+    rnl_step_writes(&step, problem->dst->slot);
+    return rnl_step_end(&step, "conv.cl", depthwise ? "conv_depthwise" : "conv");
+}
+
+static rnl_status append_portable(rnl_step_list *list, const char *name, const void *data)
+{
+    const conv_tile tile = choose_tile(list->device, data);
+    return append(list, name, data, &tile, false);
+}
+
+static rnl_status append_depthwise(rnl_step_list *list, const char *name, const void *data)
+{
+    const conv_tile tile = choose_depthwise_tile(list->device, data);
+    return append(list, name, data, &tile, true);
+}
+
+rnl_status rnl_op_conv(rnl_step_list *list, const rnl_conv_params *params, const rnl_view *src, const rnl_view *weight,
+                       const rnl_view *bias, const rnl_view *dst)
+{
+    static const rnl_implementation implementations[] = {
+        {"conv:depthwise", depthwise_applies, NULL, append_depthwise},
+        {"conv:portable", NULL, NULL, append_portable},
+    };
+    rnl_conv_problem problem;
+    TRY(rnl_conv_describe(params, false, src, weight, bias, dst, &problem));
+    if (rnl_view_elements(dst) == 0)
+        return RNL_OK;
+    return rnl_implementation_append(implementations, 2, NULL, list, &problem);
+}
+
+rnl_status rnl_op_conv_transpose(rnl_step_list *list, const rnl_conv_params *params, const rnl_view *src,
+                                 const rnl_view *weight, const rnl_view *bias, const rnl_view *dst)
+{
+    static const rnl_implementation implementations[] = {{"conv-transpose:portable", NULL, NULL, append_portable}};
+    rnl_conv_problem problem;
+    TRY(rnl_conv_describe(params, true, src, weight, bias, dst, &problem));
+    if (rnl_view_elements(dst) == 0)
+        return RNL_OK;
+    return rnl_implementation_append(implementations, 1, NULL, list, &problem);
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ops/implementation.h"
+#include "base/status.h"
+#include <string.h>
+
+static bool has_name(const rnl_implementation *implementation, const char *name)
+{
+    const char *colon = strchr(implementation->name, ':');
+    return colon && !strcmp(colon + 1, name);
+}
+
+static bool applies(const rnl_implementation *implementation, const rnl_device *device, const void *problem)
+{
+    return !implementation->applies || implementation->applies(device, problem);
+}
+
+rnl_status rnl_implementation_append(const rnl_implementation *implementations, size_t count, const char *forced,
+                                     rnl_step_list *list, const void *problem)
+{
+    for (size_t i = 0; forced && i < count; ++i)
+        if (has_name(&implementations[i], forced) && applies(&implementations[i], list->device, problem))
+            return implementations[i].append(list, implementations[i].name, problem);
+    for (size_t i = 0; i < count; ++i) {
+        const rnl_implementation *it = &implementations[i];
+        if (applies(it, list->device, problem) && (!it->pays || it->pays(list->device, problem)))
+            return it->append(list, it->name, problem);
+    }
+    return FAIL(RNL_UNIMPLEMENTED, "no implementation of %s and its like applies", implementations[0].name);
+}
+
+bool rnl_device_is_cpu(const rnl_device *device)
+{
+    return device->info.type == RNL_DEVICE_CPU && !device->info.emulated;
+}
+
+void rnl_tile_group(const rnl_device *device, const size_t items[3], size_t out_local[3])
+{
+    out_local[0] = out_local[1] = out_local[2] = 1;
+    if (rnl_device_is_cpu(device))
+        return;
+    size_t left = 64;
+    for (size_t i = 0; i < 3; ++i)
+        while (left > 1 && out_local[i] < items[i]) {
+            out_local[i] *= 2;
+            left /= 2;
+        }
+}

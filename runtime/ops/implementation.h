@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* An operator family's implementations: an ordered list, best first, the last one portable. */
+#ifndef RUNNEL_OPS_IMPLEMENTATION_H
+#define RUNNEL_OPS_IMPLEMENTATION_H
+
+#include "ops/op.h"
+
+/* `problem` is the family's own description of one call, its arguments checked. */
+typedef struct rnl_implementation {
+    const char *name; /* "gemm:clblast" */
+    /* It gives the right result; NULL: always. */
+    bool (*applies)(const rnl_device *device, const void *problem);
+    /* It is worth it compared with what follows in the list; NULL: always. Not asked when the user forces the name. */
+    bool (*pays)(const rnl_device *device, const void *problem);
+    rnl_status (*append)(rnl_step_list *list, const char *name, const void *problem);
+} rnl_implementation;
+
+/*
+ * Appends the steps of the first implementation that applies and pays. `forced` (may be NULL) is the part of a name
+ * behind the colon: that implementation goes first where it applies.
+ */
+RNL_API RNL_NODISCARD rnl_status rnl_implementation_append(const rnl_implementation *implementations, size_t count,
+                                                           const char *forced, rnl_step_list *list,
+                                                           const void *problem);
+
+/*
+ * The work-group for a grid whose first dimension runs over vectors of neighbouring elements: single work-items on a
+ * CPU, where each is a loop of its own, else about 64 work-items.
+ */
+RNL_API void rnl_tile_group(const rnl_device *device, const size_t items[3], size_t out_local[3]);
+/* A CPU's own driver: work-items run one after the other, and caches matter more than neighbouring accesses. */
+RNL_API bool rnl_device_is_cpu(const rnl_device *device);
+
+#endif
