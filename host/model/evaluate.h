@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is known of each value while planning: its description, and its contents where the host can work them out. */
+#ifndef RUNNEL_MODEL_EVALUATE_H
+#define RUNNEL_MODEL_EVALUATE_H
+
+#include "model/lower.h"
+
+/* Describes every value in topological order; evaluates small tensors whose inputs are all known. */
+RNL_NODISCARD rnl_status rnl_plan_describe(rnl_planner *planner);
+/* Marks what the outputs need on the device, backwards. */
+void rnl_plan_mark_needed(rnl_planner *planner);
+/* Fills in the descriptions that a node's inference, evaluation or lowering sees. The arrays are the planner's scratch.
+ */
+RNL_NODISCARD rnl_status rnl_plan_context(rnl_planner *planner, const rnl_node *node, rnl_op_context *out_context);
+/* Elements of a description whose shape has been checked. */
+int64_t rnl_desc_elements(const rnl_tensor_desc *desc);
+
+/* The graph inputs whose contents shapes depend on, as a bit set (inputs past the 63rd are left out): a backward walk.
+ */
+uint64_t rnl_graph_content_inputs(const rnl_graph *graph);
+
+#endif

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/lower.h"
+
+#include "base/memory.h"
+#include "model/evaluate.h"
+#include "ops/conv.h"
+#include <string.h>
+
+/* ---- slots ---------------------------------------------------------------------------------------------------- */
+
+static rnl_status add_slot(rnl_plan *plan, const rnl_slot *slot, uint32_t *out_index)
+{
+    TRY(rnl_grow(&plan->slots, &plan->slot_capacity, plan->slot_count + 1, sizeof *plan->slots));
+    plan->slots[plan->slot_count] = *slot;
+    *out_index = (uint32_t)plan->slot_count++;
+    return RNL_OK;
+}
+
+/* Bytes of a dense tensor, at least one element: OpenCL has no buffer of size 0. */
+static rnl_status dense_bytes(rnl_dtype dtype, size_t rank, const int64_t *shape, size_t *out_bytes)
+{
+    int64_t elements;
+    if (!rnl_shape_elements(shape, rank, &elements) ||
+        !rnl_size_mul((size_t)(elements ? elements : 1), rnl_dtype_bytes(dtype), out_bytes))
+        return FAIL(RNL_RESOURCE_EXHAUSTED, "a tensor's size overflows the address space");
+    return RNL_OK;
+}
+
+static rnl_status new_tensor(rnl_plan *plan, rnl_dtype dtype, size_t rank, const int64_t *shape, rnl_layout layout,
+                             rnl_view *out_view)
+{
+    rnl_slot slot = {.kind = RNL_SLOT_ARENA};
+    uint32_t index;
+    TRY(dense_bytes(dtype, rank, shape, &slot.size_bytes));
+    TRY(add_slot(plan, &slot, &index));
+    *out_view = layout == RNL_LAYOUT_CHANNELS_LAST && rank >= 3 ? rnl_view_channels_last(index, dtype, rank, shape)
+                                                                : rnl_view_row_major(index, dtype, rank, shape);
+    return RNL_OK;
+}
+
+rnl_status rnl_lower_scratch(rnl_lowering *lowering, rnl_dtype dtype, size_t rank, const int64_t *shape,
+                             rnl_layout layout, rnl_view *out_view)
+{
+    return new_tensor(lowering->planner->plan, dtype, rank, shape, layout, out_view);
+}
+
+rnl_status rnl_lower_constant(rnl_lowering *lowering, const rnl_tensor_desc *desc, rnl_view *out_view)
+{
+    rnl_plan *plan = lowering->planner->plan;
+    rnl_slot slot = {.kind = RNL_SLOT_CONSTANT};
+    void *copy = NULL;
+    uint32_t index;
+    TRY(dense_bytes(desc->dtype, desc->rank, desc->shape, &slot.size_bytes));
+    TRY(rnl_zone_alloc(&plan->zone, slot.size_bytes, 1, &copy));
+    memcpy(copy, desc->host, (size_t)rnl_desc_elements(desc) * rnl_dtype_bytes(desc->dtype));
+    slot.constant = copy;
+    TRY(add_slot(plan, &slot, &index));
+    *out_view = rnl_view_row_major(index, desc->dtype, desc->rank, desc->shape);
+    return RNL_OK;
+}
+
+static rnl_status use_weight(rnl_lowering *lowering, uint32_t value, rnl_packing packing, int64_t groups,
+                             rnl_view *out_view)
+{
+    rnl_slot slot = {.kind = RNL_SLOT_WEIGHT};
+    TRY(rnl_weights_get(&lowering->planner->model->weights, value, packing, groups, &slot.weight, out_view));
+    slot.size_bytes = rnl_buffer_size(slot.weight);
+    return add_slot(lowering->planner->plan, &slot, &out_view->slot);
+}
+
+/* ---- values --------------------------------------------------------------------------------------------------- */
+
+static rnl_status place_input(rnl_lowering *lowering, rnl_plan_value *value, int32_t input_index)
+{
+    rnl_plan *plan = lowering->planner->plan;
+    const rnl_tensor_desc *desc = &value->desc;
+    TRY(new_tensor(plan, desc->dtype, desc->rank, desc->shape, RNL_LAYOUT_ROW_MAJOR, &value->view));
+    plan->inputs[input_index].slot = value->view.slot;
+    return RNL_OK;
+}
+
+static rnl_status place(rnl_lowering *lowering, uint32_t index)
+{
+    const rnl_value *value = &lowering->planner->graph->values[index];
+    rnl_plan_value *placed = &lowering->planner->values[index];
+    if (value->constant)
+        TRY(use_weight(lowering, index, RNL_PACKING_PLAIN, 0, &placed->view));
+    else if (value->input_index >= 0)
+        TRY(place_input(lowering, placed, value->input_index));
+    else if (placed->desc.host)
+        TRY(rnl_lower_constant(lowering, &placed->desc, &placed->view));
+    else
+        return FAIL(RNL_INTERNAL, "value '%s' is read before it is made", value->name);
+    placed->placed = true;
+    return RNL_OK;
+}
+
+static bool has_layout(const rnl_view *view, rnl_layout layout)
+{
+    switch (layout) {
+    case RNL_LAYOUT_ROW_MAJOR:
+        return rnl_view_is_row_major(view);
+    case RNL_LAYOUT_CHANNELS_LAST:
+        return view->rank < 3 ? rnl_view_is_row_major(view) : rnl_view_is_channels_last(view);
+    default:
+        return true;
+    }
+}
+
+rnl_status rnl_lower_value(rnl_lowering *lowering, uint32_t index, rnl_layout layout, rnl_view *out_view)
+{
+    rnl_plan_value *value = &lowering->planner->values[index];
+    if (!value->placed)
+        TRY(place(lowering, index));
+    *out_view = value->view;
+    if (has_layout(&value->view, layout))
+        return RNL_OK;
+    if (!value->has_copy || value->copy_layout != (int)layout) {
+        TRY(new_tensor(lowering->planner->plan, value->view.dtype, value->view.rank, value->view.shape, layout,
+                       &value->copy));
+        TRY(rnl_lower_copy(lowering, &value->view, &value->copy));
+        value->has_copy = true;
+        value->copy_layout = (int)layout;
+    }
+    *out_view = value->copy;
+    return RNL_OK;
+}
+
+bool rnl_lower_has_input(const rnl_lowering *lowering, size_t index)
+{
+    const rnl_node *node = lowering->context.node;
+    return index < node->input_count && node->inputs[index] != RNL_NO_VALUE;
+}
+
+bool rnl_lower_has_output(const rnl_lowering *lowering, size_t index)
+{
+    const rnl_node *node = lowering->context.node;
+    return index < node->output_count && node->outputs[index] != RNL_NO_VALUE &&
+           lowering->planner->values[node->outputs[index]].needed;
+}
+
+rnl_status rnl_lower_input(rnl_lowering *lowering, size_t index, rnl_layout layout, rnl_view *out_view)
+{
+    if (!rnl_lower_has_input(lowering, index)) {
+        *out_view = (rnl_view){.slot = RNL_NO_SLOT};
+        return RNL_OK;
+    }
+    return rnl_lower_value(lowering, lowering->context.node->inputs[index], layout, out_view);
+}
+
+rnl_status rnl_lower_conv_weight(rnl_lowering *lowering, size_t index, rnl_packing packing, int64_t groups,
+                                 rnl_view *out_view)
+{
+    uint32_t value = lowering->context.node->inputs[index];
+    if (lowering->planner->graph->values[value].constant)
+        return use_weight(lowering, value, packing, groups, out_view);
+    rnl_view source;
+    int64_t elements;
+    TRY(rnl_lower_value(lowering, value, RNL_LAYOUT_ANY, &source));
+    rnl_conv_weight_layout(packing == RNL_PACKING_CONV_TRANSPOSE, groups, 0, source.dtype, source.rank, source.shape,
+                           out_view, &elements);
+    rnl_view memory;
+    TRY(rnl_lower_scratch(lowering, source.dtype, 1, &elements, RNL_LAYOUT_ROW_MAJOR, &memory));
+    out_view->slot = memory.slot;
+    return rnl_lower_copy(lowering, &source, out_view);
+}
+
+/* An elementwise result follows its first input that is computed and has its rank, so that chains need no copies. */
+static rnl_layout layout_of_inputs(rnl_lowering *lowering, size_t rank)
+{
+    const rnl_node *node = lowering->context.node;
+    for (uint32_t i = 0; i < node->input_count; i++) {
+        if (node->inputs[i] == RNL_NO_VALUE)
+            continue;
+        const rnl_plan_value *value = &lowering->planner->values[node->inputs[i]];
+        bool computed = value->placed && !value->desc.host;
+        if (computed && value->view.rank == rank && rank >= 3 && rnl_view_is_channels_last(&value->view) &&
+            !rnl_view_is_row_major(&value->view))
+            return RNL_LAYOUT_CHANNELS_LAST;
+    }
+    return RNL_LAYOUT_ROW_MAJOR;
+}
+
+rnl_status rnl_lower_output(rnl_lowering *lowering, size_t index, rnl_layout layout, rnl_view *out_view)
+{
+    const rnl_tensor_desc *desc = &lowering->context.outputs[index];
+    if (layout == RNL_LAYOUT_ANY)
+        layout = layout_of_inputs(lowering, desc->rank);
+    TRY(new_tensor(lowering->planner->plan, desc->dtype, desc->rank, desc->shape, layout, out_view));
+    rnl_lower_alias(lowering, index, out_view);
+    return RNL_OK;
+}
+
+void rnl_lower_alias(rnl_lowering *lowering, size_t index, const rnl_view *view)
+{
+    uint32_t output = lowering->context.node->outputs[index];
+    if (output == RNL_NO_VALUE)
+        return;
+    rnl_plan_value *value = &lowering->planner->values[output];
+    value->view = *view;
+    value->placed = true;
+}
+
+rnl_status rnl_lower_scalar(rnl_lowering *lowering, rnl_dtype dtype, double value, rnl_view *out_view)
+{
+    float number = (float)value;
+    rnl_tensor_desc desc = {.dtype = RNL_F32, .host = &number};
+    rnl_view constant;
+    TRY(rnl_lower_constant(lowering, &desc, &constant));
+    if (dtype == RNL_F32) {
+        *out_view = constant;
+        return RNL_OK;
+    }
+    TRY(rnl_lower_scratch(lowering, dtype, 0, NULL, RNL_LAYOUT_ROW_MAJOR, out_view));
+    return rnl_lower_copy(lowering, &constant, out_view);
+}
+
+rnl_status rnl_lower_copy(rnl_lowering *lowering, const rnl_view *src, const rnl_view *dst)
+{
+    return rnl_op_map(lowering->list, RNL_MAP_COPY, 0, 0, src, 1, dst);
+}
+
+/* ---- nodes ---------------------------------------------------------------------------------------------------- */
+
+rnl_status rnl_plan_cover_steps(rnl_planner *planner, uint32_t node)
+{
+    static const size_t entry = sizeof *planner->plan->step_nodes;
+    rnl_plan *plan = planner->plan;
+    size_t count = plan->steps.step_count;
+    TRY(rnl_grow(&plan->step_nodes, &plan->step_node_capacity, count, entry));
+    for (; planner->covered_steps < count; planner->covered_steps++)
+        plan->step_nodes[planner->covered_steps] = node;
+    return RNL_OK;
+}
+
+static rnl_status lower_node(rnl_lowering *lowering, uint32_t index)
+{
+    const rnl_node *node = &lowering->planner->graph->nodes[index];
+    rnl_lower_fn lower = rnl_lower_find(node->op_type);
+    if (!lower)
+        return FAIL(RNL_UNIMPLEMENTED, "operator %s runs only on small tensors that are known beforehand",
+                    node->op_type);
+    TRY(rnl_plan_context(lowering->planner, node, &lowering->context));
+    TRY(lower(lowering));
+    return rnl_plan_cover_steps(lowering->planner, index);
+}
+
+rnl_status rnl_lower_nodes(rnl_planner *planner)
+{
+    rnl_lowering lowering = {.planner = planner, .list = &planner->plan->steps};
+    for (uint32_t i = 0; i < planner->graph->node_count; i++) {
+        const rnl_node *node = &planner->graph->nodes[i];
+        bool needed = false;
+        for (uint32_t j = 0; j < node->output_count; j++)
+            needed |= node->outputs[j] != RNL_NO_VALUE && planner->values[node->outputs[j]].needed;
+        if (planner->on_host[i] || !needed)
+            continue;
+        rnl_status status = lower_node(&lowering, i);
+        if (status != RNL_OK)
+            return rnl_node_error(planner->graph, node, status);
+    }
+    return RNL_OK;
+}

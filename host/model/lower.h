@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Lowering: one node at known shapes becomes steps. One row an operator in lower_list.c; the functions stand in the
+ * lower_<family>.c files and use the calls below, which hide where values live and insert copies where a layout is
+ * needed.
+ */
+#ifndef RUNNEL_MODEL_LOWER_H
+#define RUNNEL_MODEL_LOWER_H
+
+#include "graph/op_params.h"
+#include "model/model.h"
+#include "ops/map.h"
+
+/* What an operator needs of an image or matrix in memory. */
+typedef enum rnl_layout {
+    RNL_LAYOUT_ANY, /* as it is; an output: as the first input of its rank */
+    RNL_LAYOUT_ROW_MAJOR,
+    RNL_LAYOUT_CHANNELS_LAST
+} rnl_layout;
+
+/* A value while planning. */
+typedef struct rnl_plan_value {
+    rnl_tensor_desc desc;
+    rnl_view view;  /* where it is on the device */
+    bool described; /* desc is known */
+    bool placed;    /* view is set */
+    bool has_copy;  /* `copy` is set: the same elements in copy_layout, for steps that need that */
+    int copy_layout;
+    rnl_view copy;
+    bool needed; /* some step reads it on the device, or it is an output */
+} rnl_plan_value;
+
+typedef struct rnl_planner {
+    rnl_model *model;
+    const rnl_graph *graph;
+    rnl_plan *plan;
+    rnl_plan_value *values; /* one a value of the graph */
+    bool *on_host;          /* one a node: evaluated while planning */
+    rnl_zone *zone;         /* for what planning alone needs */
+    rnl_tensor_desc *descs; /* scratch for one node's inputs and outputs */
+    size_t desc_capacity;
+    size_t covered_steps; /* steps whose node is noted */
+} rnl_planner;
+
+typedef struct rnl_lowering {
+    rnl_planner *planner;
+    rnl_step_list *list;
+    rnl_op_context context; /* the node and the descriptions of its inputs and outputs */
+} rnl_lowering;
+
+typedef rnl_status (*rnl_lower_fn)(rnl_lowering *lowering);
+/* NULL when there is no row. */
+rnl_lower_fn rnl_lower_find(const char *op_type);
+
+/* Lowers every node that is needed, in order. */
+RNL_NODISCARD rnl_status rnl_lower_nodes(rnl_planner *planner);
+/* Notes that the steps added since the last call belong to `node`. */
+RNL_NODISCARD rnl_status rnl_plan_cover_steps(rnl_planner *planner, uint32_t node);
+
+/* A value of the graph on the device in this layout; a copy step is added when it is in another. */
+RNL_NODISCARD rnl_status rnl_lower_value(rnl_lowering *lowering, uint32_t value, rnl_layout layout, rnl_view *out_view);
+
+/* True when the node has an input or output `index`. */
+bool rnl_lower_has_input(const rnl_lowering *lowering, size_t index);
+bool rnl_lower_has_output(const rnl_lowering *lowering, size_t index);
+/* Input `index` on the device in this layout; a copy step is added when it is in another. Not there: RNL_NO_SLOT. */
+RNL_NODISCARD rnl_status rnl_lower_input(rnl_lowering *lowering, size_t index, rnl_layout layout, rnl_view *out_view);
+/* A convolution's weight; packed once for the model when it is constant, else by a copy step. */
+RNL_NODISCARD rnl_status rnl_lower_conv_weight(rnl_lowering *lowering, size_t index, rnl_packing packing,
+                                               int64_t groups, rnl_view *out_view);
+/* New memory for output `index`. */
+RNL_NODISCARD rnl_status rnl_lower_output(rnl_lowering *lowering, size_t index, rnl_layout layout, rnl_view *out_view);
+/* Output `index` is this view of memory that is there already. */
+void rnl_lower_alias(rnl_lowering *lowering, size_t index, const rnl_view *view);
+/* Memory for this node's own use. */
+RNL_NODISCARD rnl_status rnl_lower_scratch(rnl_lowering *lowering, rnl_dtype dtype, size_t rank, const int64_t *shape,
+                                           rnl_layout layout, rnl_view *out_view);
+/* A one-element tensor of the given type and value. */
+RNL_NODISCARD rnl_status rnl_lower_scalar(rnl_lowering *lowering, rnl_dtype dtype, double value, rnl_view *out_view);
+/* A dense tensor of the host's bytes, kept in the plan. */
+RNL_NODISCARD rnl_status rnl_lower_constant(rnl_lowering *lowering, const rnl_tensor_desc *desc, rnl_view *out_view);
+/* dst = src, element by element; src broadcasts and is cast. */
+RNL_NODISCARD rnl_status rnl_lower_copy(rnl_lowering *lowering, const rnl_view *src, const rnl_view *dst);
+
+/* ---- views, in view.c ---- */
+
+/* The same elements in another shape of as many; false when no strides can say that. */
+bool rnl_view_reshape(const rnl_view *view, size_t rank, const int64_t *shape, rnl_view *out_view);
+rnl_view rnl_view_permute(const rnl_view *view, const size_t *permutation);
+/* `count` elements of `axis` from `start`, every `step`. */
+void rnl_view_slice(rnl_view *view, size_t axis, int64_t start, int64_t count, int64_t step);
+/* Broadcast to a shape (of at least its rank) by strides of 0. */
+rnl_view rnl_view_expand(const rnl_view *view, size_t rank, const int64_t *shape);
+
+#endif

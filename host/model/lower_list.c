@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/lower_list.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct row {
+    const char *op_type;
+    rnl_lower_fn lower;
+} row;
+
+/* Sorted by name. */
+static const row rows[] = {
+    {"Abs", rnl_lower_map},
+    {"Add", rnl_lower_map},
+    {"And", rnl_lower_map},
+    {"AveragePool", rnl_lower_pool},
+    {"BatchNormalization", rnl_lower_batch_norm},
+    {"Cast", rnl_lower_cast},
+    {"CastLike", rnl_lower_cast},
+    {"Ceil", rnl_lower_map},
+    {"Clip", rnl_lower_clip},
+    {"Concat", rnl_lower_concat},
+    {"ConstantOfShape", rnl_lower_fill},
+    {"Conv", rnl_lower_conv},
+    {"ConvTranspose", rnl_lower_conv_transpose},
+    {"Cos", rnl_lower_map},
+    {"DepthToSpace", rnl_lower_depth_to_space},
+    {"Div", rnl_lower_map},
+    {"Dropout", rnl_lower_dropout},
+    {"Elu", rnl_lower_map},
+    {"Equal", rnl_lower_map},
+    {"Erf", rnl_lower_map},
+    {"Exp", rnl_lower_map},
+    {"Expand", rnl_lower_expand},
+    {"Flatten", rnl_lower_reshape},
+    {"Floor", rnl_lower_map},
+    {"Gather", rnl_lower_gather},
+    {"Gelu", rnl_lower_map},
+    {"Gemm", rnl_lower_gemm},
+    {"GlobalAveragePool", rnl_lower_global_pool},
+    {"GlobalMaxPool", rnl_lower_global_pool},
+    {"Greater", rnl_lower_map},
+    {"GreaterOrEqual", rnl_lower_map},
+    {"HardSigmoid", rnl_lower_map},
+    {"HardSwish", rnl_lower_map},
+    {"Identity", rnl_lower_identity},
+    {"InstanceNormalization", rnl_lower_instance_norm},
+    {"IsNaN", rnl_lower_map},
+    {"LRN", rnl_lower_lrn},
+    {"LayerNormalization", rnl_lower_layer_norm},
+    {"LeakyRelu", rnl_lower_map},
+    {"Less", rnl_lower_map},
+    {"LessOrEqual", rnl_lower_map},
+    {"Log", rnl_lower_map},
+    {"LogSoftmax", rnl_lower_softmax},
+    {"MatMul", rnl_lower_matmul},
+    {"Max", rnl_lower_variadic},
+    {"MaxPool", rnl_lower_pool},
+    {"Mean", rnl_lower_variadic},
+    {"Min", rnl_lower_variadic},
+    {"Mod", rnl_lower_mod},
+    {"Mul", rnl_lower_map},
+    {"Neg", rnl_lower_map},
+    {"Not", rnl_lower_map},
+    {"Or", rnl_lower_map},
+    {"PRelu", rnl_lower_map},
+    {"Pad", rnl_lower_pad},
+    {"Pow", rnl_lower_map},
+    {"Reciprocal", rnl_lower_map},
+    {"ReduceL1", rnl_lower_reduce},
+    {"ReduceL2", rnl_lower_reduce},
+    {"ReduceLogSum", rnl_lower_reduce},
+    {"ReduceLogSumExp", rnl_lower_reduce},
+    {"ReduceMax", rnl_lower_reduce},
+    {"ReduceMean", rnl_lower_reduce},
+    {"ReduceMin", rnl_lower_reduce},
+    {"ReduceProd", rnl_lower_reduce},
+    {"ReduceSum", rnl_lower_reduce},
+    {"ReduceSumSquare", rnl_lower_reduce},
+    {"Relu", rnl_lower_map},
+    {"Reshape", rnl_lower_reshape},
+    {"Resize", rnl_lower_resize},
+    {"Round", rnl_lower_map},
+    {"Selu", rnl_lower_map},
+    {"Sigmoid", rnl_lower_map},
+    {"Sign", rnl_lower_map},
+    {"Sin", rnl_lower_map},
+    {"Slice", rnl_lower_slice},
+    {"Softmax", rnl_lower_softmax},
+    {"Softplus", rnl_lower_map},
+    {"Softsign", rnl_lower_map},
+    {"SpaceToDepth", rnl_lower_space_to_depth},
+    {"Split", rnl_lower_split},
+    {"Sqrt", rnl_lower_map},
+    {"Squeeze", rnl_lower_reshape},
+    {"Sub", rnl_lower_map},
+    {"Sum", rnl_lower_variadic},
+    {"Tanh", rnl_lower_map},
+    {"Tile", rnl_lower_tile},
+    {"Transpose", rnl_lower_transpose},
+    {"Unsqueeze", rnl_lower_reshape},
+    {"Upsample", rnl_lower_resize},
+    {"Where", rnl_lower_map},
+    {"Xor", rnl_lower_map},
+};
+
+static int compare(const void *key, const void *element)
+{
+    return strcmp(key, ((const row *)element)->op_type);
+}
+
+rnl_lower_fn rnl_lower_find(const char *op_type)
+{
+    const row *found = bsearch(op_type, rows, sizeof rows / sizeof *rows, sizeof *rows, compare);
+    return found ? found->lower : NULL;
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The lowering functions of all families; lower_list.c maps operators to them. */
+#ifndef RUNNEL_MODEL_LOWER_LIST_H
+#define RUNNEL_MODEL_LOWER_LIST_H
+
+#include "model/lower.h"
+
+rnl_status rnl_lower_map(rnl_lowering *lowering);      /* elementwise, by name */
+rnl_status rnl_lower_variadic(rnl_lowering *lowering); /* Sum, Mean, Max, Min */
+rnl_status rnl_lower_clip(rnl_lowering *lowering);
+rnl_status rnl_lower_mod(rnl_lowering *lowering);
+rnl_status rnl_lower_cast(rnl_lowering *lowering);
+
+rnl_status rnl_lower_identity(rnl_lowering *lowering);
+rnl_status rnl_lower_dropout(rnl_lowering *lowering);
+rnl_status rnl_lower_reshape(rnl_lowering *lowering); /* Reshape, Flatten, Squeeze, Unsqueeze */
+rnl_status rnl_lower_transpose(rnl_lowering *lowering);
+rnl_status rnl_lower_slice(rnl_lowering *lowering);
+rnl_status rnl_lower_split(rnl_lowering *lowering);
+rnl_status rnl_lower_expand(rnl_lowering *lowering);
+rnl_status rnl_lower_concat(rnl_lowering *lowering);
+rnl_status rnl_lower_pad(rnl_lowering *lowering);
+rnl_status rnl_lower_tile(rnl_lowering *lowering);
+rnl_status rnl_lower_fill(rnl_lowering *lowering); /* ConstantOfShape */
+rnl_status rnl_lower_depth_to_space(rnl_lowering *lowering);
+rnl_status rnl_lower_space_to_depth(rnl_lowering *lowering);
+rnl_status rnl_lower_gather(rnl_lowering *lowering);
+
+rnl_status rnl_lower_reduce(rnl_lowering *lowering);
+rnl_status rnl_lower_global_pool(rnl_lowering *lowering);
+rnl_status rnl_lower_softmax(rnl_lowering *lowering);
+rnl_status rnl_lower_batch_norm(rnl_lowering *lowering);
+rnl_status rnl_lower_instance_norm(rnl_lowering *lowering);
+rnl_status rnl_lower_layer_norm(rnl_lowering *lowering);
+rnl_status rnl_lower_lrn(rnl_lowering *lowering);
+
+rnl_status rnl_lower_conv(rnl_lowering *lowering);
+rnl_status rnl_lower_conv_transpose(rnl_lowering *lowering);
+rnl_status rnl_lower_pool(rnl_lowering *lowering);
+rnl_status rnl_lower_resize(rnl_lowering *lowering);
+rnl_status rnl_lower_matmul(rnl_lowering *lowering);
+rnl_status rnl_lower_gemm(rnl_lowering *lowering);
+
+#endif

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Operators that only rearrange: views where strides can say it, copies where not. */
+#include "model/lower_list.h"
+
+#include "model/evaluate.h"
+#include "ops/resize.h"
+#include <string.h>
+
+rnl_status rnl_lower_identity(rnl_lowering *lowering)
+{
+    rnl_view source;
+    TRY(rnl_lower_input(lowering, 0, RNL_LAYOUT_ANY, &source));
+    rnl_lower_alias(lowering, 0, &source);
+    return RNL_OK;
+}
+
+rnl_status rnl_lower_dropout(rnl_lowering *lowering)
+{
+    TRY(rnl_lower_identity(lowering));
+    if (!rnl_lower_has_output(lowering, 1))
+        return RNL_OK;
+    const rnl_tensor_desc *mask = &lowering->context.outputs[1];
+    rnl_view one;
+    TRY(rnl_lower_scalar(lowering, mask->dtype, 1, &one));
+    one = rnl_view_expand(&one, mask->rank, mask->shape);
+    rnl_lower_alias(lowering, 1, &one);
+    return RNL_OK;
+}
+
+rnl_status rnl_lower_reshape(rnl_lowering *lowering)
+{
+    const rnl_tensor_desc *output = &lowering->context.outputs[0];
+    rnl_view source, target;
+    TRY(rnl_lower_input(lowering, 0, RNL_LAYOUT_ANY, &source));
+    if (!rnl_view_reshape(&source, output->rank, output->shape, &target)) {
+        TRY(rnl_lower_input(lowering, 0, RNL_LAYOUT_ROW_MAJOR, &source));
+        if (!rnl_view_reshape(&source, output->rank, output->shape, &target))
+            return FAIL(RNL_INTERNAL, "a row-major tensor cannot be reshaped");
+    }
+    rnl_lower_alias(lowering, 0, &target);
+    return RNL_OK;
+}
+
+rnl_status rnl_lower_transpose(rnl_lowering *lowering)
+{
+    size_t permutation[RNL_MAX_RANK], count;
+    rnl_view source;
+    TRY(rnl_lower_input(lowering, 0, RNL_LAYOUT_ANY, &source));
+    const int64_t *perm = rnl_node_ints(lowering->context.node, "perm", &count);
+    for (size_t i = 0; i < source.rank; i++)
+        permutation[i] = perm ? (size_t)perm[i] : source.rank - 1 - i;
+    source = rnl_view_permute(&source, permutation);
+    rnl_lower_alias(lowering, 0, &source);
+    return RNL_OK;
+}
+
+rnl_status rnl_lower_slice(rnl_lowering *lowering)
+{
+    rnl_slice slice;
+    rnl_view view;
+    TRY(rnl_slice_resolve(&lowering->context, &slice));
+    TRY(rnl_lower_input(lowering, 0, RNL_LAYOUT_ANY, &view));
+    for (size_t i = 0; i < view.rank; i++)
+        rnl_view_slice(&view, i, slice.start[i], slice.size[i], slice.step[i]);
+    rnl_lower_alias(lowering, 0, &view);
+    return RNL_OK;
+}
+
+rnl_status rnl_lower_split(rnl_lowering *lowering)
+{
+    size_t axis, count = lowering->context.output_count;
+    int64_t start = 0, *sizes = NULL;
+    rnl_view source;
+    TRY(rnl_zone_alloc(lowering->planner->zone, count, sizeof *sizes, &sizes));
+    TRY(rnl_split_resolve(&lowering->context, &axis, sizes));
+    TRY(rnl_lower_input(lowering, 0, RNL_LAYOUT_ANY, &source));
+    for (size_t i = 0; i < count; i++) {
+        rnl_view part = source;
+        rnl_view_slice(&part, axis, start, sizes[i], 1);
+        rnl_lower_alias(lowering, i, &part);
+        start += sizes[i];
+    }
+    return RNL_OK;
+}
+
+rnl_status rnl_lower_expand(rnl_lowering *lowering)
+{
+    const rnl_tensor_desc *output = &lowering->context.outputs[0];
+    rnl_view source;
+    TRY(rnl_lower_input(lowering, 0, RNL_LAYOUT_ANY, &source));
+    source = rnl_view_expand(&source, output->rank, output->shape);
+    rnl_lower_alias(lowering, 0, &source);
+    return RNL_OK;
+}
+
+rnl_status rnl_lower_concat(rnl_lowering *lowering)
+{
+    const rnl_node *node = lowering->context.node;
+    size_t axis, rank = lowering->context.outputs[0].rank;
+    int64_t start = 0;
+    rnl_view source, target;
+    TRY(rnl_axis_resolve(rnl_node_int(node, "axis", 1), rank, "axis", &axis));
+    for (size_t i = 0; i < node->input_count; i++) /* placed before the output picks its layout */
+        TRY(rnl_lower_input(lowering, i, RNL_LAYOUT_ANY, &source));
+    TRY(rnl_lower_output(lowering, 0, RNL_LAYOUT_ANY, &target));
+    for (size_t i = 0; i < node->input_count; i++) {
+        TRY(rnl_lower_input(lowering, i, RNL_LAYOUT_ANY, &source));
+        rnl_view part = target;
+        rnl_view_slice(&part, axis, start, source.shape[axis], 1);
+        TRY(rnl_lower_copy(lowering, &source, &part));
+        start += source.shape[axis];
+    }
+    return RNL_OK;
+}
+
+rnl_status rnl_lower_tile(rnl_lowering *lowering)
+{
+    const rnl_tensor_desc *output = &lowering->context.outputs[0];
+    rnl_view source, target, from, to;
+    TRY(rnl_lower_input(lowering, 0, RNL_LAYOUT_ANY, &source));
+    TRY(rnl_lower_output(lowering, 0, RNL_LAYOUT_ROW_MAJOR, &target));
+    from = source;
+    to = target;
+    size_t rank = 0; /* a dimension that repeats becomes two: how often, and the source's */
+    for (size_t i = 0; i < source.rank; i++) {
+        int64_t repeats = source.shape[i] ? output->shape[i] / source.shape[i] : 0;
+        size_t parts = repeats > 1 && source.shape[i] > 1 ? 2 : 1;
+        if (rank + parts > RNL_MAX_RANK)
+            return FAIL(RNL_UNIMPLEMENTED, "Tile repeats too many dimensions at once");
+        if (parts == 2) {
+            to.shape[rank] = from.shape[rank] = repeats;
+            to.stride[rank] = source.shape[i] * target.stride[i];
+            from.stride[rank++] = 0;
+        }
+        to.shape[rank] = from.shape[rank] = parts == 2 ? source.shape[i] : output->shape[i];
+        to.stride[rank] = target.stride[i];
+        from.stride[rank++] = source.shape[i] == 1 ? 0 : source.stride[i];
+    }
+    to.rank = from.rank = rank;
+    return rnl_lower_copy(lowering, &from, &to);
+}
+
+rnl_status rnl_lower_fill(rnl_lowering *lowering)
+{
+    const rnl_tensor_desc *output = &lowering->context.outputs[0];
+    const rnl_attribute *value = rnl_node_attribute(lowering->context.node, "value");
+    const float zero = 0;
+    rnl_tensor_desc desc = {.dtype = output->dtype, .host = value ? value->tensor->data : &zero};
+    rnl_view scalar;
+    TRY(rnl_lower_constant(lowering, &desc, &scalar));
+    scalar = rnl_view_expand(&scalar, output->rank, output->shape);
+    rnl_lower_alias(lowering, 0, &scalar);
+    return RNL_OK;
+}
+
+rnl_status rnl_lower_gather(rnl_lowering *lowering)
+{
+    size_t axis;
+    rnl_view data, indices, target;
+    TRY(rnl_lower_input(lowering, 0, RNL_LAYOUT_ANY, &data));
+    TRY(rnl_lower_input(lowering, 1, RNL_LAYOUT_ANY, &indices));
+    TRY(rnl_axis_resolve(rnl_node_int(lowering->context.node, "axis", 0), data.rank, "axis", &axis));
+    TRY(rnl_lower_output(lowering, 0, RNL_LAYOUT_ROW_MAJOR, &target));
+    return rnl_op_gather(lowering->list, axis, &data, &indices, &target);
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Convolution, pooling, resize: operators on images, channels last. */
+#include "model/lower_list.h"
+
+#include "ops/conv.h"
+#include "ops/pool.h"
+#include "ops/resize.h"
+#include <string.h>
+
+static rnl_conv_params conv_params(const rnl_window *window)
+{
+    rnl_conv_params params = {.spatial = window->spatial, .groups = window->groups};
+    memcpy(params.stride, window->stride, sizeof params.stride);
+    memcpy(params.dilation, window->dilation, sizeof params.dilation);
+    memcpy(params.pad_begin, window->pad_begin, sizeof params.pad_begin);
+    return params;
+}
+
+static rnl_status lower_convolution(rnl_lowering *lowering, const rnl_window *window, bool transposed)
+{
+    rnl_conv_params params = conv_params(window);
+    rnl_packing packing = transposed ? RNL_PACKING_CONV_TRANSPOSE : RNL_PACKING_CONV;
+    rnl_view source, weight, bias, target;
+    TRY(rnl_lower_input(lowering, 0, RNL_LAYOUT_CHANNELS_LAST, &source));
+    TRY(rnl_lower_conv_weight(lowering, 1, packing, window->groups, &weight));
+    TRY(rnl_lower_input(lowering, 2, RNL_LAYOUT_ROW_MAJOR, &bias));
+    TRY(rnl_lower_output(lowering, 0, RNL_LAYOUT_CHANNELS_LAST, &target));
+    return transposed ? rnl_op_conv_transpose(lowering->list, &params, &source, &weight, &bias, &target)
+                      : rnl_op_conv(lowering->list, &params, &source, &weight, &bias, &target);
+}
+
+rnl_status rnl_lower_conv(rnl_lowering *lowering)
+{
+    rnl_window window;
+    TRY(rnl_window_conv(&lowering->context, &window));
+    return lower_convolution(lowering, &window, false);
+}
+
+rnl_status rnl_lower_conv_transpose(rnl_lowering *lowering)
+{
+    rnl_window window;
+    TRY(rnl_window_conv_transpose(&lowering->context, &window));
+    return lower_convolution(lowering, &window, true);
+}
+
+rnl_status rnl_lower_pool(rnl_lowering *lowering)
+{
+    const rnl_node *node = lowering->context.node;
+    rnl_window window;
+    rnl_view source, target, indices = {.slot = RNL_NO_SLOT};
+    TRY(rnl_window_pool(&lowering->context, &window));
+    rnl_pool_params params = {.spatial = window.spatial,
+                              .count_include_pad = rnl_node_int(node, "count_include_pad", 0) != 0,
+                              .column_major_indices = rnl_node_int(node, "storage_order", 0) != 0};
+    memcpy(params.kernel, window.kernel, sizeof params.kernel);
+    memcpy(params.stride, window.stride, sizeof params.stride);
+    memcpy(params.dilation, window.dilation, sizeof params.dilation);
+    memcpy(params.pad_begin, window.pad_begin, sizeof params.pad_begin);
+    memcpy(params.pad_end, window.pad_end, sizeof params.pad_end);
+    TRY(rnl_lower_input(lowering, 0, RNL_LAYOUT_CHANNELS_LAST, &source));
+    TRY(rnl_lower_output(lowering, 0, RNL_LAYOUT_CHANNELS_LAST, &target));
+    if (rnl_lower_has_output(lowering, 1))
+        TRY(rnl_lower_output(lowering, 1, RNL_LAYOUT_CHANNELS_LAST, &indices));
+    rnl_pool_op op = strcmp(node->op_type, "MaxPool") == 0 ? RNL_POOL_MAX : RNL_POOL_AVERAGE;
+    return rnl_op_pool(lowering->list, op, &params, &source, &target, &indices);
+}
+
+rnl_status rnl_lower_resize(rnl_lowering *lowering)
+{
+    rnl_resize resize;
+    rnl_view source, target;
+    TRY(rnl_resize_resolve(&lowering->context, &resize));
+    rnl_resize_params params = {.mode = (rnl_resize_mode)resize.mode,
+                                .coordinates = (rnl_resize_coordinates)resize.coordinates,
+                                .nearest = (rnl_resize_nearest)resize.nearest,
+                                .cubic_a = resize.cubic_a,
+                                .exclude_outside = resize.exclude_outside,
+                                .antialias = resize.antialias,
+                                .extrapolation_value = resize.extrapolation_value};
+    memcpy(params.scale, resize.scale, sizeof params.scale);
+    memcpy(params.roi_begin, resize.roi_begin, sizeof params.roi_begin);
+    memcpy(params.roi_end, resize.roi_end, sizeof params.roi_end);
+    TRY(rnl_lower_input(lowering, 0, RNL_LAYOUT_ANY, &source));
+    TRY(rnl_lower_output(lowering, 0, RNL_LAYOUT_ANY, &target));
+    return rnl_op_resize(lowering->list, &params, &source, &target);
+}

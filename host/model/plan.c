@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/plan.h"
+
+#include "base/log.h"
+#include "base/memory.h"
+#include "base/text.h"
+#include "model/evaluate.h"
+#include "model/lower.h"
+#include <stdlib.h>
+#include <string.h>
+
+rnl_plan *rnl_plan_retain(rnl_plan *plan)
+{
+    if (plan)
+        atomic_fetch_add(&plan->references, 1);
+    return plan;
+}
+
+void rnl_plan_release(rnl_plan *plan)
+{
+    if (!plan || atomic_fetch_sub(&plan->references, 1) != 1)
+        return;
+    rnl_step_list_free(&plan->steps);
+    free(plan->step_nodes);
+    free(plan->slots);
+    rnl_zone_free(&plan->zone);
+    free(plan);
+}
+
+static rnl_status plan_alloc(rnl_model *model, rnl_plan **out_plan)
+{
+    rnl_plan *plan = NULL;
+    rnl_status status = RNL_OK;
+    TRY(rnl_alloc(1, sizeof *plan, &plan));
+    atomic_init(&plan->references, 1);
+    rnl_step_list_init(&plan->steps, model->device);
+    GOTO(rnl_zone_alloc(&plan->zone, model->graph->input_count, sizeof *plan->inputs, &plan->inputs));
+    GOTO(rnl_zone_alloc(&plan->zone, model->graph->output_count, sizeof *plan->outputs, &plan->outputs));
+    *out_plan = plan;
+    return RNL_OK;
+done:
+    rnl_plan_release(plan);
+    return status;
+}
+
+/* ---- placing the graph's edges -------------------------------------------------------------------------------- */
+
+static rnl_status place_inputs(rnl_planner *planner, const rnl_tensor_desc *inputs)
+{
+    for (size_t i = 0; i < planner->graph->input_count; i++) {
+        rnl_plan_io *io = &planner->plan->inputs[i];
+        rnl_plan_value *value = &planner->values[planner->graph->input_values[i]];
+        io->desc = inputs[i];
+        io->desc.host = NULL;
+        io->slot = RNL_NO_SLOT;
+        value->desc = inputs[i];
+        value->described = true;
+    }
+    return RNL_OK;
+}
+
+static rnl_status place_outputs(rnl_planner *planner)
+{
+    rnl_lowering lowering = {.planner = planner, .list = &planner->plan->steps};
+    for (size_t i = 0; i < planner->graph->output_count; i++) {
+        rnl_plan_io *io = &planner->plan->outputs[i];
+        rnl_plan_value *value = &planner->values[planner->graph->output_values[i]];
+        io->desc = value->desc;
+        io->slot = RNL_NO_SLOT;
+        if (value->desc.host) {
+            size_t bytes = (size_t)rnl_desc_elements(&value->desc) * rnl_dtype_bytes(value->desc.dtype);
+            void *copy = NULL;
+            TRY(rnl_zone_alloc(&planner->plan->zone, bytes ? bytes : 1, 1, &copy));
+            memcpy(copy, value->desc.host, bytes);
+            io->desc.host = copy;
+            continue;
+        }
+        rnl_view view;
+        TRY(rnl_lower_value(&lowering, planner->graph->output_values[i], RNL_LAYOUT_ROW_MAJOR, &view), "output '%s'",
+            planner->graph->outputs[i].name);
+        io->slot = view.slot;
+        io->offset_bytes = (size_t)view.offset * rnl_dtype_bytes(view.dtype);
+    }
+    return RNL_OK;
+}
+
+/* ---- lifetimes ------------------------------------------------------------------------------------------------ */
+
+static void use_slot(rnl_plan *plan, uint32_t slot, int64_t step)
+{
+    rnl_slot *used = &plan->slots[slot];
+    if (used->kind != RNL_SLOT_ARENA)
+        return;
+    used->first_write = step < used->first_write ? step : used->first_write;
+    used->last_use = step > used->last_use ? step : used->last_use;
+}
+
+static void find_lifetimes(rnl_plan *plan, const rnl_graph *graph)
+{
+    const rnl_step_list *list = &plan->steps;
+    int64_t end = (int64_t)list->step_count;
+    for (size_t i = 0; i < plan->slot_count; i++) {
+        bool constant = plan->slots[i].kind == RNL_SLOT_CONSTANT;
+        plan->slots[i].first_write = constant ? RNL_BEFORE_STEPS : end;
+        plan->slots[i].last_use = constant ? end : RNL_BEFORE_STEPS;
+    }
+    for (size_t i = 0; i < graph->input_count; i++)
+        if (plan->inputs[i].slot != RNL_NO_SLOT)
+            use_slot(plan, plan->inputs[i].slot, RNL_BEFORE_STEPS);
+    for (size_t i = 0; i < list->step_count; i++) {
+        const rnl_step *step = &list->steps[i];
+        for (uint32_t j = 0; j < step->arg_count; j++)
+            if (list->args[step->first_arg + j].kind == RNL_STEP_SLOT)
+                use_slot(plan, list->args[step->first_arg + j].slot, (int64_t)i);
+        if (step->kind == RNL_STEP_CLBLAST_GEMM) {
+            use_slot(plan, list->gemms[step->gemm_at].a_slot, (int64_t)i);
+            use_slot(plan, list->gemms[step->gemm_at].b_slot, (int64_t)i);
+            use_slot(plan, list->gemms[step->gemm_at].c_slot, (int64_t)i);
+        }
+    }
+    for (size_t i = 0; i < graph->output_count; i++)
+        if (plan->outputs[i].slot != RNL_NO_SLOT)
+            use_slot(plan, plan->outputs[i].slot, end);
+}
+
+/* ---- finishing ------------------------------------------------------------------------------------------------ */
+
+static rnl_status collect_programs(rnl_plan *plan)
+{
+    TRY(rnl_zone_alloc(&plan->zone, plan->steps.step_count, sizeof *plan->programs, &plan->programs));
+    for (size_t i = 0; i < plan->steps.step_count; i++) {
+        rnl_program *program = plan->steps.steps[i].program;
+        bool known = !program;
+        for (size_t j = 0; j < plan->program_count && !known; j++)
+            known = plan->programs[j] == program;
+        if (!known)
+            plan->programs[plan->program_count++] = program;
+    }
+    return RNL_OK;
+}
+
+static void measure(rnl_plan *plan)
+{
+    const rnl_step_list *list = &plan->steps;
+    plan->size_bytes = sizeof *plan + plan->zone.used_bytes + plan->slot_capacity * sizeof *plan->slots +
+                       plan->step_node_capacity * sizeof *plan->step_nodes + list->step_capacity * sizeof *list->steps +
+                       list->arg_capacity * sizeof *list->args + list->value_capacity +
+                       list->gemm_capacity * sizeof *list->gemms;
+}
+
+static void log_steps(const rnl_planner *planner)
+{
+    if (!rnl_log_enabled(RNL_LOG_INFO))
+        return;
+    const rnl_plan *plan = planner->plan;
+    for (size_t i = 0; i < plan->steps.step_count; i++) {
+        const rnl_step *step = &plan->steps.steps[i];
+        uint32_t node = plan->step_nodes[i];
+        rnl_log(RNL_LOG_INFO, "step %zu: %s for %s '%s'", i, step->implementation,
+                node == RNL_NO_NODE ? "edge" : planner->graph->nodes[node].op_type,
+                node == RNL_NO_NODE ? "" : planner->graph->nodes[node].name);
+    }
+    rnl_log(RNL_LOG_INFO, "planned: %zu steps, %zu programs, arena %zu bytes in %zu block%s", plan->steps.step_count,
+            plan->program_count, plan->arena_bytes, plan->block_count, plan->block_count == 1 ? "" : "s");
+}
+
+static rnl_status fill_plan(rnl_planner *planner, const rnl_tensor_desc *inputs)
+{
+    rnl_plan *plan = planner->plan;
+    const rnl_graph *graph = planner->graph;
+    TRY(place_inputs(planner, inputs));
+    TRY(rnl_plan_describe(planner));
+    rnl_plan_mark_needed(planner);
+    TRY(rnl_lower_nodes(planner));
+    TRY(place_outputs(planner));
+    TRY(rnl_plan_cover_steps(planner, RNL_NO_NODE));
+    find_lifetimes(plan, graph);
+    TRY(rnl_arena_assign(plan, rnl_device_get_info(planner->model->device)));
+    TRY(collect_programs(plan));
+    TRY(rnl_weights_flush(&planner->model->weights), "placing weights");
+    measure(plan);
+    log_steps(planner);
+    return RNL_OK;
+}
+
+rnl_status rnl_plan_create(rnl_model *model, const rnl_tensor_desc *inputs, rnl_plan **out_plan)
+{
+    *out_plan = NULL;
+    rnl_zone zone = {0};
+    rnl_planner planner = {.model = model, .graph = model->graph, .zone = &zone};
+    rnl_status status = RNL_OK;
+    GOTO(plan_alloc(model, &planner.plan));
+    GOTO(rnl_zone_alloc(&zone, model->graph->value_count, sizeof *planner.values, &planner.values));
+    GOTO(rnl_zone_alloc(&zone, model->graph->node_count, sizeof *planner.on_host, &planner.on_host));
+    GOTO(fill_plan(&planner, inputs));
+    *out_plan = planner.plan;
+    planner.plan = NULL;
+done:
+    rnl_plan_release(planner.plan);
+    rnl_zone_free(&zone);
+    return status;
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A plan: what one model does for one set of input shapes. Steps name memory by slot; slots are arena offsets, weights
+ * or constants. A plan has no memory on the device and no kernel objects, so any number of sessions run it at once.
+ */
+#ifndef RUNNEL_MODEL_PLAN_H
+#define RUNNEL_MODEL_PLAN_H
+
+#include "graph/op.h"
+#include "ops/op.h"
+
+struct rnl_model;
+
+typedef enum rnl_slot_kind {
+    RNL_SLOT_ARENA,   /* scratch of the session, shared over time */
+    RNL_SLOT_WEIGHT,  /* the model's */
+    RNL_SLOT_CONSTANT /* arena memory that keeps the plan's bytes for the whole run */
+} rnl_slot_kind;
+
+#define RNL_BEFORE_STEPS (-1)
+
+typedef struct rnl_slot {
+    rnl_slot_kind kind;
+    size_t size_bytes;
+    int64_t first_write,
+        last_use;   /* step indices; RNL_BEFORE_STEPS for what is uploaded; step_count: read at the end */
+    uint32_t block; /* of the arena */
+    size_t offset_bytes;
+    rnl_buffer *weight;   /* borrowed from the model */
+    const void *constant; /* in the plan's zone */
+} rnl_slot;
+
+/* An input or output of the graph. */
+typedef struct rnl_plan_io {
+    rnl_tensor_desc desc; /* desc.host: an output known while planning (in the plan's zone) */
+    uint32_t slot;        /* RNL_NO_SLOT: an input that no step reads, or an output known on the host */
+    size_t offset_bytes;
+} rnl_plan_io;
+
+typedef struct rnl_plan {
+    atomic_uint references;
+    rnl_zone zone;
+    rnl_step_list steps;
+    uint32_t *step_nodes; /* the graph's node that each step belongs to, for messages; RNL_NO_NODE at the edges */
+    size_t step_node_capacity;
+    rnl_slot *slots;
+    size_t slot_count, slot_capacity;
+    size_t *block_bytes;
+    size_t block_count;
+    rnl_plan_io *inputs, *outputs; /* as many as the graph's */
+    rnl_program **programs;        /* distinct */
+    size_t program_count;
+    size_t size_bytes; /* of host memory, for the cache's limit */
+    size_t arena_bytes;
+} rnl_plan;
+
+/* Builds a plan for inputs given as descriptions in the graph's order (host set where contents are part of the key). */
+RNL_NODISCARD rnl_status rnl_plan_create(struct rnl_model *model, const rnl_tensor_desc *inputs, rnl_plan **out_plan);
+rnl_plan *rnl_plan_retain(rnl_plan *plan);
+void rnl_plan_release(rnl_plan *plan);
+
+/* Gives every arena and constant slot a block and an offset. */
+RNL_NODISCARD rnl_status rnl_arena_assign(rnl_plan *plan, const rnl_device_info *device);
+
+/* RUNNEL_ARENA=off: each value has a buffer of its own, so that checkers see writes past its end. */
+bool rnl_arena_is_off(void);
+/* Bytes behind each value that must keep their pattern then; 0 under oclgrind, which sees such writes itself. */
+size_t rnl_arena_guard_bytes(const rnl_device_info *device);
+
+#endif

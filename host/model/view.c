@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/lower.h"
+
+/* One run of source dimensions that merge into one stretch of memory: `elements` of them, `stride` apart. */
+typedef struct stretch {
+    int64_t elements, stride;
+} stretch;
+
+static size_t find_stretches(const rnl_view *view, stretch *out)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < view->rank; i++) {
+        if (view->shape[i] == 1)
+            continue;
+        stretch *last = count ? &out[count - 1] : NULL;
+        if (last && last->stride == view->stride[i] * view->shape[i]) {
+            last->elements *= view->shape[i];
+            last->stride = view->stride[i];
+        } else {
+            out[count++] = (stretch){view->shape[i], view->stride[i]};
+        }
+    }
+    return count;
+}
+
+bool rnl_view_reshape(const rnl_view *view, size_t rank, const int64_t *shape, rnl_view *out_view)
+{
+    stretch stretches[RNL_MAX_RANK];
+    rnl_view result = rnl_view_row_major(view->slot, view->dtype, rank, shape);
+    result.offset = view->offset;
+    if (rnl_view_elements(view) == 0) {
+        *out_view = result;
+        return true;
+    }
+    size_t left = find_stretches(view, stretches);
+    for (size_t i = rank; i-- > 0;) {
+        if (shape[i] == 1)
+            continue;
+        while (left > 0 && stretches[left - 1].elements == 1)
+            left--;
+        if (left == 0 || stretches[left - 1].elements % shape[i] != 0)
+            return false;
+        result.stride[i] = stretches[left - 1].stride;
+        stretches[left - 1].stride *= shape[i];
+        stretches[left - 1].elements /= shape[i];
+    }
+    *out_view = result;
+    return true;
+}
+
+rnl_view rnl_view_permute(const rnl_view *view, const size_t *permutation)
+{
+    rnl_view result = *view;
+    for (size_t i = 0; i < view->rank; i++) {
+        result.shape[i] = view->shape[permutation[i]];
+        result.stride[i] = view->stride[permutation[i]];
+    }
+    return result;
+}
+
+void rnl_view_slice(rnl_view *view, size_t axis, int64_t start, int64_t count, int64_t step)
+{
+    if (count > 0)
+        view->offset += start * view->stride[axis];
+    view->shape[axis] = count;
+    view->stride[axis] *= step;
+}
+
+rnl_view rnl_view_expand(const rnl_view *view, size_t rank, const int64_t *shape)
+{
+    rnl_view result = *view;
+    size_t added = rank - view->rank;
+    result.rank = rank;
+    for (size_t i = 0; i < rank; i++) {
+        bool repeated = i < added || view->shape[i - added] != shape[i];
+        result.shape[i] = shape[i];
+        result.stride[i] = repeated ? 0 : view->stride[i - added];
+    }
+    return result;
+}
