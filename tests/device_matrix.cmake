@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+# Which OpenCL implementations each kind of test runs on, and how ctest calls it. tests/run_on sets the environment, and
+# skips (77) where an implementation is not installed.
+set(RNL_PYTHON ${CMAKE_SOURCE_DIR}/.venv/bin/python CACHE FILEPATH "Python with numpy, onnx and onnxruntime, for tests")
+set(RNL_MODELS ${CMAKE_SOURCE_DIR}/models CACHE PATH "Where tools/fetch-models put the models")
+
+if(RNL_SANITIZE MATCHES "address")
+  set(RNL_TEST_PREFIX asan.)
+  set(RNL_IMPLEMENTATIONS asan)
+elseif(RNL_SANITIZE MATCHES "thread")
+  set(RNL_TEST_PREFIX tsan.)
+  set(RNL_IMPLEMENTATIONS tsan)
+else()
+  set(RNL_TEST_PREFIX "")
+  set(RNL_IMPLEMENTATIONS pocl pocl-basic pocl-pthread rusticl intel oclgrind)
+endif()
+list(GET RNL_IMPLEMENTATIONS 0 RNL_FIRST_IMPLEMENTATION)
+
+# pocl's own cache is shared by all builds: under the sanitizers its compiler leaks, so a plain build compiles first.
+set(RNL_TEST_ENVIRONMENT RUNNEL_CACHE_DIR=${CMAKE_BINARY_DIR}/cache POCL_CACHE_DIR=${CMAKE_SOURCE_DIR}/build/pocl-cache
+  RUNNEL_MODELS=${RNL_MODELS} RUNNEL_COMMAND=${CMAKE_BINARY_DIR}/runnel RUNNEL_BUILD=${CMAKE_BINARY_DIR}
+  RUNNEL_TEST_PYTHON=${RNL_PYTHON})
+
+# rnl_add_test(NAME LABEL SECONDS IMPLEMENTATION COMMAND...)
+function(rnl_add_test name label seconds implementation)
+  add_test(NAME ${RNL_TEST_PREFIX}${name} COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/run_on ${implementation} ${ARGN})
+  set_tests_properties(${RNL_TEST_PREFIX}${name} PROPERTIES LABELS "${label};${implementation}" TIMEOUT ${seconds}
+    SKIP_RETURN_CODE 77 ENVIRONMENT "${RNL_TEST_ENVIRONMENT}")
+  if(RNL_TEST_PREFIX)
+    string(REPLACE ".${implementation}." ".pocl." plain ${name})
+    set_tests_properties(${RNL_TEST_PREFIX}${name} PROPERTIES DEPENDS ${plain})
+  endif()
+endfunction()
+
+# A test that needs a device, once for each implementation: LABEL.IMPLEMENTATION.NAME
+function(rnl_add_device_test name label seconds)
+  foreach(implementation IN LISTS RNL_IMPLEMENTATIONS)
+    rnl_add_test(${label}.${implementation}.${name} ${label} ${seconds} ${implementation} ${ARGN})
+  endforeach()
+endfunction()
