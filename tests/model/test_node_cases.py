@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The node cases of ONNX's own backend test suite, for the operators that runnel has.
+
+A case whose model the check refuses (an operator or type that is not implemented) is counted as refused, not as passed;
+a wrong answer or a failure of a supported model fails the test.
+"""
+
+import collections
+import os
+import sys
+import unittest
+
+import numpy as np
+import onnx
+from onnx.backend.test.case.node import collect_testcases
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+import runnel  # noqa: E402
+
+# Refusals that are not the check's: what a case needs that this release does not have.
+REFUSED = ("UNIMPLEMENTED", "FAILED_PRECONDITION")
+
+
+def tolerance(case, dtype):
+    """The suite's own, but no tighter than the type's arithmetic."""
+    if dtype == np.float16:
+        return max(case.rtol, 2e-3), max(case.atol, 1e-3)
+    return case.rtol, case.atol
+
+
+def difference(case, got, expected):
+    expected = np.asarray(expected)
+    if got.shape != expected.shape or got.dtype != expected.dtype:
+        return f"{got.dtype}{got.shape} instead of {expected.dtype}{expected.shape}"
+    if got.dtype.kind != "f":
+        wrong = int((got != expected).sum())
+        return f"{wrong} of {got.size} elements differ" if wrong else None
+    rtol, atol = tolerance(case, got.dtype)
+    if np.allclose(got.astype(np.float64), expected.astype(np.float64), rtol=rtol, atol=atol, equal_nan=True):
+        return None
+    return f"max difference {np.nanmax(np.abs(got.astype(np.float64) - expected.astype(np.float64)))}"
+
+
+def run_case(device, case):
+    session = runnel.Session(device, case.model.SerializeToString())
+    try:
+        names = [i.name.decode() for i in session.infos("inputs")]
+        for inputs, outputs in case.data_sets:
+            feed = {name: np.asarray(value) for name, value in zip(names, inputs)}
+            got = session.run(feed)
+            for output, expected in zip(case.model.graph.output, outputs):
+                found = difference(case, got[output.name], expected)
+                if found:
+                    return f"{output.name}: {found}"
+    finally:
+        session.close()
+    return None
+
+
+def supported_types(case):
+    values = [v for inputs, outputs in case.data_sets for v in inputs + outputs]
+    return all(isinstance(v, np.ndarray) and v.dtype in runnel.CODES for v in values)
+
+
+class NodeCaseTest(unittest.TestCase):
+    def test_all(self):
+        device = runnel.Device(runnel.Library())
+        only = os.environ.get("RUNNEL_TEST_OPERATOR")
+        counts, failures, refusals = collections.Counter(), [], collections.Counter()
+        for case in collect_testcases(None):
+            operators = {n.op_type for n in case.model.graph.node}
+            if (only and only not in operators) or not supported_types(case):
+                continue
+            try:
+                found = run_case(device, case)
+            except runnel.Failure as failure:
+                if failure.status in REFUSED:
+                    refusals[",".join(sorted(operators))] += 1
+                    counts["refused"] += 1
+                    if os.environ.get("RUNNEL_TEST_SHOW"):
+                        print("refused", case.name, failure)
+                    continue
+                found = str(failure)
+            counts["failed" if found else "passed"] += 1
+            if found:
+                failures.append(f"{case.name}: {found}")
+        device.close()
+        print(dict(counts))
+        print("refused:", dict(refusals))
+        self.assertEqual(failures, [], "\n" + "\n".join(failures))
+        self.assertTrue(only or counts["passed"] > 500, "too few cases ran")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
