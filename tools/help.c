@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli.h"
+
+#include <string.h>
+
+static const char help_all[] =
+    "usage: runnel info [--json]              platforms, devices, capabilities and caches\n"
+    "       runnel info MODEL [--json]        inputs, outputs, metadata and operators of an ONNX model\n"
+    "       runnel run MODEL [options]        run a model once on an OpenCL device\n"
+    "       runnel COMMAND --help             the options of a command\n"
+    "       runnel --version\n"
+    "\n"
+    "exit codes: 0 done, 1 failed, 2 wrong usage\n";
+
+static const char help_info[] =
+    "usage: runnel info [MODEL] [--json]\n"
+    "\n"
+    "Without a model: OpenCL platforms, devices and what they can do, which one is the default, and the caches.\n"
+    "With a model: its inputs, outputs, opset, metadata, and its operators with whether each is supported;\n"
+    "exit code 1 if one is not.\n"
+    "\n"
+    "  --json     print JSON\n"
+    "  --help     print this\n";
+
+static const char help_run[] =
+    "usage: runnel run MODEL [options]\n"
+    "\n"
+    "Runs an ONNX model and prints one line for each output: name, type, shape, smallest, largest and mean value.\n"
+    "\n"
+    "  -i, --input [NAME=]SOURCE  where an input comes from; once for each input. NAME= may be left out where the\n"
+    "                             model has one input. An input not named gets random:0. SOURCE is one of\n"
+    "                               file.npy               a numpy array\n"
+    "                               picture.png, .jpg      see below\n"
+    "                               random, random:SEED    floats in [0,1); integers and bool 0 or 1\n"
+    "                               zeros\n"
+    "      --shape NAME=1x3x48x320  shape of an input that random or zeros fill (a free dimension is 1 without it)\n"
+    "  -o, --output DIR           write each output to DIR/NAME.npy\n"
+    "      --device SPEC          0:0 (platform:device), gpu, cpu, or part of a device's name; else RUNNEL_DEVICE,\n"
+    "                             else the default that `runnel info` shows\n"
+    "      --threads N            use N of a CPU device's threads\n"
+    "      --repeat N             after the first run, N timed ones: prints their latency\n"
+    "      --top K                print the K largest values of the first output, sample by sample\n"
+    "      --labels FILE          with --top: names of the classes, one a line\n"
+    "      --verbose              say on stderr what is compiled, which kernel each step uses, and memory\n"
+    "                             (also: RUNNEL_VERBOSE=1)\n"
+    "      --help                 print this\n"
+    "\n"
+    "A picture becomes (pixel/255 - mean)/std, three channels:\n"
+    "      --size HxW             resize to that (bilinear); default: the model's size if fixed, else as it is\n"
+    "      --mean A,B,C           default 0; one number stands for all three; in the order of --color\n"
+    "      --std A,B,C            default 1\n"
+    "      --layout nchw|nhwc     default nchw\n"
+    "      --color rgb|bgr        default rgb\n";
+
+const char *rnl_cli_help(const char *command)
+{
+    if (strcmp(command, "run") == 0)
+        return help_run;
+    return strcmp(command, "info") == 0 ? help_info : help_all;
+}

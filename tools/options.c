@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "options.h"
+#include "parse.h"
+
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    LONG_DEVICE = 256,
+    LONG_SHAPE,
+    LONG_REPEAT,
+    LONG_TOP,
+    LONG_LABELS,
+    LONG_THREADS,
+    LONG_VERBOSE,
+    LONG_SIZE,
+    LONG_MEAN,
+    LONG_STD,
+    LONG_LAYOUT,
+    LONG_COLOR
+};
+
+static const struct option long_options[] = {
+    {"input", required_argument, NULL, 'i'},          {"output", required_argument, NULL, 'o'},
+    {"device", required_argument, NULL, LONG_DEVICE}, {"shape", required_argument, NULL, LONG_SHAPE},
+    {"repeat", required_argument, NULL, LONG_REPEAT}, {"top", required_argument, NULL, LONG_TOP},
+    {"labels", required_argument, NULL, LONG_LABELS}, {"threads", required_argument, NULL, LONG_THREADS},
+    {"verbose", no_argument, NULL, LONG_VERBOSE},     {"help", no_argument, NULL, 'h'},
+    {"size", required_argument, NULL, LONG_SIZE},     {"mean", required_argument, NULL, LONG_MEAN},
+    {"std", required_argument, NULL, LONG_STD},       {"layout", required_argument, NULL, LONG_LAYOUT},
+    {"color", required_argument, NULL, LONG_COLOR},   {NULL, 0, NULL, 0},
+};
+
+static const char *option_name(int code)
+{
+    for (const struct option *option = long_options; option->name; option++)
+        if (option->val == code)
+            return option->name;
+    return "?";
+}
+
+static rnl_exit bad_value(int code, const char *value, const char *wanted)
+{
+    char clean[RNL_CLI_NAME_BYTES];
+    return rnl_cli_usage("run", "--%s %s: %s", option_name(code), rnl_cli_clean(value, clean, sizeof clean), wanted);
+}
+
+static rnl_exit take_count(int code, const char *value, uint64_t limit, uint64_t *out_count)
+{
+    if (rnl_parse_whole(value, limit, out_count) && *out_count > 0)
+        return RNL_EXIT_DONE;
+    char wanted[64];
+    snprintf(wanted, sizeof wanted, "not a whole number from 1 to %llu", (unsigned long long)limit);
+    return bad_value(code, value, wanted);
+}
+
+static rnl_exit take_size(const char *value, rnl_picture_options *picture)
+{
+    int64_t size[2];
+    size_t rank;
+    if (!rnl_parse_shape(value, size, 2, &rank) || rank != 2 || size[0] < 1 || size[1] < 1 || size[0] > 65536 ||
+        size[1] > 65536)
+        return bad_value(LONG_SIZE, value, "not HEIGHTxWIDTH, each from 1 to 65536");
+    picture->height = size[0];
+    picture->width = size[1];
+    return RNL_EXIT_DONE;
+}
+
+static rnl_exit take_triple(int code, const char *value, double *out_triple)
+{
+    if (!rnl_parse_triple(value, out_triple))
+        return bad_value(code, value, "not one number or three with commas between");
+    if (code == LONG_STD && (out_triple[0] == 0 || out_triple[1] == 0 || out_triple[2] == 0))
+        return bad_value(code, value, "must not be 0");
+    return RNL_EXIT_DONE;
+}
+
+/* One of two words. */
+static rnl_exit take_choice(int code, const char *value, const char *first, const char *second, bool *out_second)
+{
+    *out_second = strcmp(value, second) == 0;
+    if (*out_second || strcmp(value, first) == 0)
+        return RNL_EXIT_DONE;
+    char wanted[64];
+    snprintf(wanted, sizeof wanted, "neither %s nor %s", first, second);
+    return bad_value(code, value, wanted);
+}
+
+static rnl_exit take_picture_option(int code, const char *value, rnl_picture_options *picture)
+{
+    bool second = false;
+    rnl_exit exit_code = RNL_EXIT_DONE;
+    if (!picture->first_given)
+        picture->first_given = option_name(code);
+    if (code == LONG_SIZE)
+        return take_size(value, picture);
+    if (code == LONG_MEAN || code == LONG_STD) {
+        picture->has_mean_or_std = true;
+        return take_triple(code, value, code == LONG_MEAN ? picture->mean : picture->std);
+    }
+    if (code == LONG_LAYOUT) {
+        exit_code = take_choice(code, value, "nchw", "nhwc", &second);
+        picture->layout = second ? RNL_LAYOUT_NHWC : RNL_LAYOUT_NCHW;
+    } else {
+        exit_code = take_choice(code, value, "rgb", "bgr", &second);
+        picture->color = second ? RNL_COLOR_BGR : RNL_COLOR_RGB;
+    }
+    return exit_code;
+}
+
+static rnl_exit take_text(int code, const char *value, const char **out_text)
+{
+    if (!*value)
+        return rnl_cli_usage("run", "--%s: the value is empty", option_name(code));
+    *out_text = value;
+    return RNL_EXIT_DONE;
+}
+
+static rnl_exit take_input(const char *value, rnl_run_options *options)
+{
+    for (size_t i = 0; i < options->input_count; i++)
+        if (strcmp(options->inputs[i], value) == 0)
+            return bad_value('i', value, "given twice");
+    return take_text('i', value, &options->inputs[options->input_count++]);
+}
+
+/* Names may hold '=', shapes do not. */
+static rnl_exit take_shape(const char *value, rnl_run_options *options)
+{
+    rnl_shape_option *shape = &options->shapes[options->shape_count++];
+    const char *equals = strrchr(value, '=');
+    const char *text = equals ? equals + 1 : value;
+    shape->name = equals ? value : NULL;
+    shape->name_bytes = equals ? (size_t)(equals - value) : 0;
+    if (!rnl_parse_shape(text, shape->shape, RNL_MAX_RANK, &shape->rank))
+        return bad_value(LONG_SHAPE, value, "not NAME=1x3x48x320 (1 to 8 sizes)");
+    return RNL_EXIT_DONE;
+}
+
+static rnl_exit take_option(int code, const char *value, rnl_run_options *options)
+{
+    switch (code) {
+    case 'i':
+        return take_input(value, options);
+    case 'o':
+        return take_text(code, value, &options->output_folder);
+    case LONG_DEVICE:
+        return take_text(code, value, &options->device);
+    case LONG_LABELS:
+        return take_text(code, value, &options->labels);
+    case LONG_SHAPE:
+        return take_shape(value, options);
+    case LONG_REPEAT:
+        return take_count(code, value, 1000000, &options->repeat);
+    case LONG_TOP:
+        return take_count(code, value, 1000000, &options->top);
+    case LONG_THREADS:
+        return take_count(code, value, 65536, &options->threads);
+    case LONG_VERBOSE:
+        options->verbose = true;
+        return RNL_EXIT_DONE;
+    case 'h':
+        options->help = true;
+        return RNL_EXIT_DONE;
+    default:
+        return take_picture_option(code, value, &options->picture);
+    }
+}
+
+/* getopt's two complaints: ':' a value is missing, '?' no such option, or a value where none is taken. */
+static rnl_exit complain(int code, char **argv)
+{
+    const char *argument = argv[optind - 1];
+    char clean[RNL_CLI_NAME_BYTES];
+    rnl_cli_clean(argument, clean, sizeof clean);
+    if (code == ':')
+        return rnl_cli_usage("run", "%s: the value is missing", clean);
+    if (optopt >= LONG_DEVICE)
+        return rnl_cli_usage("run", "%s: takes no value", clean);
+    if (optopt)
+        return rnl_cli_usage("run", "unknown option '-%c'", optopt >= 0x20 && optopt < 0x7f ? optopt : '?');
+    return rnl_cli_usage("run", "unknown option '%s'", clean);
+}
+
+static rnl_exit take_operands(int argc, char **argv, rnl_run_options *options)
+{
+    char clean[RNL_CLI_NAME_BYTES];
+    if (options->help)
+        return RNL_EXIT_DONE;
+    if (optind >= argc)
+        return rnl_cli_usage("run", "no model given");
+    if (optind + 1 < argc)
+        return rnl_cli_usage("run", "one model at a time: '%s' is one too many",
+                             rnl_cli_clean(argv[optind + 1], clean, sizeof clean));
+    options->model = argv[optind];
+    if (options->labels && !options->top)
+        return rnl_cli_usage("run", "--labels needs --top");
+    return RNL_EXIT_DONE;
+}
+
+rnl_exit rnl_run_options_parse(int argc, char **argv, rnl_run_options *out_options)
+{
+    *out_options = (rnl_run_options){.picture.std = {1, 1, 1}, .verbose = rnl_verbose_wanted()};
+    out_options->inputs = calloc((size_t)argc + 1, sizeof *out_options->inputs);
+    out_options->shapes = calloc((size_t)argc + 1, sizeof *out_options->shapes);
+    if (!out_options->inputs || !out_options->shapes)
+        return rnl_cli_fail("out of memory");
+    optind = 0;
+    opterr = 0;
+    for (;;) {
+        int code = getopt_long(argc, argv, ":hi:o:", long_options, NULL);
+        if (code < 0)
+            return take_operands(argc, argv, out_options);
+        rnl_exit exit_code = code == ':' || code == '?' ? complain(code, argv) : take_option(code, optarg, out_options);
+        if (exit_code != RNL_EXIT_DONE)
+            return exit_code;
+    }
+}
+
+void rnl_run_options_free(rnl_run_options *options)
+{
+    free(options->inputs);
+    free(options->shapes);
+    *options = (rnl_run_options){0};
+}
+
+bool rnl_verbose_wanted(void)
+{
+    const char *value = getenv("RUNNEL_VERBOSE");
+    return value && *value && strcmp(value, "0") != 0;
+}

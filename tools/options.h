@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The arguments of `runnel run`, checked as far as that goes without the model. */
+#ifndef RUNNEL_CLI_OPTIONS_H
+#define RUNNEL_CLI_OPTIONS_H
+
+#include "cli.h"
+
+typedef enum rnl_picture_layout { RNL_LAYOUT_NCHW, RNL_LAYOUT_NHWC } rnl_picture_layout;
+typedef enum rnl_picture_color { RNL_COLOR_RGB, RNL_COLOR_BGR } rnl_picture_color;
+
+/* How a picture becomes a tensor: (pixel/255 - mean)/std, the triples in the order of `color`. */
+typedef struct rnl_picture_options {
+    int64_t height, width; /* 0: the model's, else the picture's */
+    double mean[3], std[3];
+    rnl_picture_layout layout;
+    rnl_picture_color color;
+    bool has_mean_or_std;
+    const char *first_given; /* "--mean": the first of these options on the command line, or NULL */
+} rnl_picture_options;
+
+/* --shape [NAME=]1x3x48x320; no name (NULL) is the model's only input. */
+typedef struct rnl_shape_option {
+    const char *name;
+    size_t name_bytes; /* not NUL-terminated */
+    int64_t shape[RNL_MAX_RANK];
+    size_t rank;
+} rnl_shape_option;
+
+/* Strings are borrowed from argv. */
+typedef struct rnl_run_options {
+    bool help;
+    const char *model;
+    const char **inputs; /* "[NAME=]SOURCE" */
+    size_t input_count;
+    rnl_shape_option *shapes;
+    size_t shape_count;
+    rnl_picture_options picture;
+    const char *output_folder; /* NULL: write nothing */
+    const char *device;
+    const char *labels;
+    uint64_t repeat, top, threads;
+    bool verbose;
+} rnl_run_options;
+
+/* Free with rnl_run_options_free whatever it returned. */
+rnl_exit rnl_run_options_parse(int argc, char **argv, rnl_run_options *out_options);
+void rnl_run_options_free(rnl_run_options *options);
+/* RUNNEL_VERBOSE: set, not empty and not "0". */
+bool rnl_verbose_wanted(void);
+
+#endif
