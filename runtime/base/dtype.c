@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <runnel/rt.h>
+
+size_t rnl_dtype_bytes(rnl_dtype dtype)
+{
+    switch (dtype) {
+#define X(name, code, bytes, text)                                                                                     \
+    case RNL_##name:                                                                                                   \
+        return bytes;
+        RNL_DTYPE_LIST(X)
+#undef X
+    case RNL_DTYPE_NONE:
+        break;
+    }
+    return 0;
+}
+
+const char *rnl_dtype_name(rnl_dtype dtype)
+{
+    switch (dtype) {
+#define X(name, code, bytes, text)                                                                                     \
+    case RNL_##name:                                                                                                   \
+        return text;
+        RNL_DTYPE_LIST(X)
+#undef X
+    case RNL_DTYPE_NONE:
+        break;
+    }
+    return "unknown";
+}

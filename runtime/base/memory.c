@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/memory.h"
+
+#include "base/status.h"
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+static atomic_ullong allocations_to_failure; /* 0: none is to fail */
+
+void rnl_alloc_fail_at(uint64_t n)
+{
+    atomic_store(&allocations_to_failure, n);
+}
+
+/* Counts this allocation; true when it is the one that fails. */
+static bool fails_now(void)
+{
+    unsigned long long left = atomic_load_explicit(&allocations_to_failure, memory_order_relaxed);
+    while (left > 0)
+        if (atomic_compare_exchange_weak(&allocations_to_failure, &left, left - 1))
+            return left == 1;
+    return false;
+}
+
+static rnl_status out_of_memory(size_t count, size_t element_bytes)
+{
+    if (element_bytes == 1)
+        return FAIL(RNL_RESOURCE_EXHAUSTED, "out of memory: %zu bytes were asked for", count);
+    return FAIL(RNL_RESOURCE_EXHAUSTED, "out of memory: %zu elements of %zu bytes were asked for", count,
+                element_bytes);
+}
+
+static void store_pointer(void *where, void *pointer)
+{
+    memcpy(where, &pointer, sizeof pointer); /* *where is a pointer of any type */
+}
+
+bool rnl_shape_elements(const int64_t *shape, size_t rank, int64_t *out_count)
+{
+    int64_t count = 1;
+    bool zero = false;
+    for (size_t i = 0; i < rank; i++) {
+        if (shape[i] < 0)
+            return false;
+        zero = zero || shape[i] == 0;
+    }
+    for (size_t i = 0; i < rank && !zero; i++)
+        if (__builtin_mul_overflow(count, shape[i], &count))
+            return false;
+    *out_count = zero ? 0 : count;
+    return true;
+}
+
+rnl_status rnl_alloc(size_t count, size_t element_bytes, void *out_pointer)
+{
+    store_pointer(out_pointer, NULL);
+    size_t bytes;
+    if (!rnl_size_mul(count, element_bytes, &bytes) || bytes > PTRDIFF_MAX || fails_now())
+        return out_of_memory(count, element_bytes);
+    void *memory = calloc(bytes ? bytes : 1, 1);
+    if (!memory)
+        return out_of_memory(count, element_bytes);
+    store_pointer(out_pointer, memory);
+    return RNL_OK;
+}
+
+rnl_status rnl_grow(void *pointer, size_t *capacity, size_t needed, size_t element_bytes)
+{
+    if (needed <= *capacity)
+        return RNL_OK;
+    size_t target = *capacity > SIZE_MAX / 2 || needed > *capacity * 2 ? needed : *capacity * 2;
+    if (target < 8)
+        target = 8;
+    size_t bytes;
+    if (!rnl_size_mul(target, element_bytes, &bytes) || bytes > PTRDIFF_MAX || fails_now())
+        return out_of_memory(target, element_bytes);
+    void *old;
+    memcpy(&old, pointer, sizeof old);
+    char *memory = realloc(old, bytes ? bytes : 1);
+    if (!memory)
+        return out_of_memory(target, element_bytes);
+    memset(memory + *capacity * element_bytes, 0, bytes - *capacity * element_bytes);
+    store_pointer(pointer, memory);
+    *capacity = target;
+    return RNL_OK;
+}
+
+rnl_status rnl_strdup(const char *text, char **out_copy)
+{
+    size_t bytes = strlen(text) + 1;
+    TRY(rnl_alloc(bytes, 1, out_copy));
+    memcpy(*out_copy, text, bytes);
+    return RNL_OK;
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copies and fills: checked here, because drivers differ in what they notice. */
+#include "device/buffer.h"
+#include "device/stream.h"
+
+/* The driver's answer to an enqueue: a failure leaves a hole in the stream, so it is the stream's. */
+#define ENQUEUE(stream, call) rnl_stream_fail((stream), CL(call))
+
+static rnl_status check_part(const rnl_stream *stream, const rnl_buffer *buffer, size_t offset, size_t size)
+{
+    if (!buffer)
+        return FAIL(RNL_INVALID_ARGUMENT, "a copy needs a buffer, and there is none");
+    if (buffer->device != stream->device)
+        return FAIL(RNL_INVALID_ARGUMENT, "a buffer of %s was given to a stream of %s, which is another device",
+                    buffer->device->info.name, stream->device->info.name);
+    if (offset > buffer->size_bytes || size > buffer->size_bytes - offset)
+        return FAIL(RNL_INVALID_ARGUMENT, "%zu bytes from %zu do not lie in a buffer of %zu bytes", size, offset,
+                    buffer->size_bytes);
+    return RNL_OK;
+}
+
+rnl_status rnl_stream_write(rnl_stream *stream, rnl_buffer *dst, size_t dst_offset, const void *src, size_t size_bytes)
+{
+    TRY(check_part(stream, dst, dst_offset, size_bytes));
+    TRY(rnl_stream_check(stream));
+    if (size_bytes == 0)
+        return RNL_OK;
+    if (!src)
+        return FAIL(RNL_INVALID_ARGUMENT, "a copy of %zu bytes needs host memory, and there is none", size_bytes);
+    return ENQUEUE(
+        stream, clEnqueueWriteBuffer(stream->queue, dst->memory, CL_FALSE, dst_offset, size_bytes, src, 0, NULL, NULL));
+}
+
+rnl_status rnl_stream_read(rnl_stream *stream, void *dst, rnl_buffer *src, size_t src_offset, size_t size_bytes)
+{
+    TRY(check_part(stream, src, src_offset, size_bytes));
+    TRY(rnl_stream_check(stream));
+    if (size_bytes == 0)
+        return RNL_OK;
+    if (!dst)
+        return FAIL(RNL_INVALID_ARGUMENT, "a copy of %zu bytes needs host memory, and there is none", size_bytes);
+    return ENQUEUE(
+        stream, clEnqueueReadBuffer(stream->queue, src->memory, CL_FALSE, src_offset, size_bytes, dst, 0, NULL, NULL));
+}
+
+rnl_status rnl_stream_copy(rnl_stream *stream, rnl_buffer *dst, size_t dst_offset, rnl_buffer *src, size_t src_offset,
+                           size_t size_bytes)
+{
+    TRY(check_part(stream, dst, dst_offset, size_bytes));
+    TRY(check_part(stream, src, src_offset, size_bytes));
+    TRY(rnl_stream_check(stream));
+    if (size_bytes == 0)
+        return RNL_OK;
+    size_t distance = dst_offset > src_offset ? dst_offset - src_offset : src_offset - dst_offset;
+    if (dst->memory == src->memory && distance < size_bytes)
+        return FAIL(RNL_INVALID_ARGUMENT, "a copy of %zu bytes from %zu to %zu of one buffer overlaps itself",
+                    size_bytes, src_offset, dst_offset);
+    return ENQUEUE(stream, clEnqueueCopyBuffer(stream->queue, src->memory, dst->memory, src_offset, dst_offset,
+                                               size_bytes, 0, NULL, NULL));
+}
+
+rnl_status rnl_stream_fill(rnl_stream *stream, rnl_buffer *dst, size_t dst_offset, const void *pattern,
+                           size_t pattern_bytes, size_t size_bytes)
+{
+    TRY(check_part(stream, dst, dst_offset, size_bytes));
+    TRY(rnl_stream_check(stream));
+    if (!pattern || pattern_bytes == 0 || pattern_bytes > 16 || (pattern_bytes & (pattern_bytes - 1)) != 0)
+        return FAIL(RNL_INVALID_ARGUMENT, "a pattern to fill with has 1, 2, 4, 8 or 16 bytes, not %zu", pattern_bytes);
+    if (dst_offset % pattern_bytes != 0 || size_bytes % pattern_bytes != 0)
+        return FAIL(RNL_INVALID_ARGUMENT, "%zu bytes from %zu cannot be filled with a pattern of %zu bytes", size_bytes,
+                    dst_offset, pattern_bytes);
+    if (size_bytes == 0)
+        return RNL_OK;
+    return ENQUEUE(stream, clEnqueueFillBuffer(stream->queue, dst->memory, pattern, pattern_bytes, dst_offset,
+                                               size_bytes, 0, NULL, NULL));
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "device/device.h"
+
+#include "device/pool.h"
+#include <stdlib.h>
+
+rnl_device *rnl_device_retain(rnl_device *device)
+{
+    if (device)
+        atomic_fetch_add_explicit(&device->references, 1, memory_order_relaxed);
+    return device;
+}
+
+void rnl_device_release(rnl_device *device)
+{
+    if (!device || atomic_fetch_sub_explicit(&device->references, 1, memory_order_acq_rel) != 1)
+        return;
+    if (device->programs)
+        device->free_programs(device->programs);
+    rnl_pool_destroy(device->pool);
+    if (device->context)
+        clReleaseContext(device->context);
+    if (device->parent_id)
+        clReleaseDevice(device->id);
+    pthread_mutex_destroy(&device->lock);
+    free(device);
+}
+
+const rnl_device_info *rnl_device_get_info(const rnl_device *device)
+{
+    return &device->info;
+}
+
+void rnl_device_get_stats(const rnl_device *device, rnl_device_stats *out_stats)
+{
+    *out_stats = (rnl_device_stats){0};
+    rnl_pool_get_stats(device->pool, out_stats);
+    out_stats->programs_compiled = atomic_load(&device->programs_compiled);
+    out_stats->programs_loaded = atomic_load(&device->programs_loaded);
+    out_stats->kernels_launched = atomic_load(&device->kernels_launched);
+}

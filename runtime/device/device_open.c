@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/log.h"
+#include "base/memory.h"
+#include "base/text.h"
+#include "device/device.h"
+#include "device/driver.h"
+#include "device/enumerate.h"
+#include "device/memory_limit.h"
+#include "device/pool.h"
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+static rnl_status copy_options(const rnl_device_options *given, rnl_device_options *out_options)
+{
+    *out_options = (rnl_device_options)RNL_DEVICE_OPTIONS_INIT;
+    if (!given)
+        return RNL_OK;
+    if (given->struct_size < sizeof given->struct_size)
+        return FAIL(RNL_INVALID_ARGUMENT, "device options were not initialised with RNL_DEVICE_OPTIONS_INIT");
+    memcpy(out_options, given, given->struct_size < sizeof *out_options ? given->struct_size : sizeof *out_options);
+    return RNL_OK;
+}
+
+static rnl_status fail_no_match(const rnl_candidates *found, const char *spec)
+{
+    rnl_text text = {0};
+    for (size_t i = 0; i < found->count; i++) {
+        const rnl_device_info *info = &found->items[i].info;
+        rnl_text_add(&text, "%s%u:%u %s (%s)", i ? ", " : "", (unsigned)info->platform_index,
+                     (unsigned)info->device_index, info->name, info->platform);
+    }
+    rnl_status status = text.status;
+    if (status == RNL_OK)
+        status = FAIL(RNL_NOT_FOUND, "no OpenCL device matches '%s'; there are: %s", spec, text.data);
+    rnl_text_free(&text);
+    return status;
+}
+
+static rnl_status can_divide(cl_device_id id, bool *out_can)
+{
+    cl_device_partition_property kinds[16] = {0};
+    size_t bytes = 0;
+    *out_can = false;
+    TRY(CL(clGetDeviceInfo(id, CL_DEVICE_PARTITION_PROPERTIES, sizeof kinds, kinds, &bytes)));
+    for (size_t i = 0; i < bytes / sizeof *kinds; i++)
+        *out_can = *out_can || kinds[i] == CL_DEVICE_PARTITION_BY_COUNTS;
+    return RNL_OK;
+}
+
+/* A part of the device. It gets a context of its own like any device: not every driver takes it in its parent's. */
+static rnl_status take_part(rnl_device *device, uint32_t compute_units)
+{
+    bool can;
+    if (compute_units == 0 || compute_units == device->info.compute_units)
+        return RNL_OK;
+    if (compute_units > device->info.compute_units)
+        return FAIL(RNL_INVALID_ARGUMENT, "%u compute units were asked for on %s, which has %u",
+                    (unsigned)compute_units, device->info.name, (unsigned)device->info.compute_units);
+    TRY(can_divide(device->id, &can));
+    if (!can)
+        return FAIL(RNL_UNIMPLEMENTED, "%u compute units were asked for on %s, which cannot be divided",
+                    (unsigned)compute_units, device->info.name);
+    const cl_device_partition_property parts[] = {CL_DEVICE_PARTITION_BY_COUNTS, compute_units,
+                                                  CL_DEVICE_PARTITION_BY_COUNTS_LIST_END, 0};
+    cl_device_id part = NULL;
+    TRY(CL(clCreateSubDevices(device->id, parts, 1, &part, NULL)));
+    device->parent_id = device->id;
+    device->id = part;
+    device->info.compute_units = compute_units;
+    return RNL_OK;
+}
+
+static rnl_status create_context(rnl_device *device)
+{
+    const cl_context_properties properties[] = {CL_CONTEXT_PLATFORM, (cl_context_properties)device->platform, 0};
+    cl_int code;
+    device->context = CL_NEW(&code, clCreateContext(properties, 1, &device->id, NULL, NULL, &code));
+    return rnl_cl_status(code, "clCreateContext");
+}
+
+static uint32_t vector_width(const rnl_candidate *chosen)
+{
+    uint32_t width = 4;
+    if (chosen->info.type != RNL_DEVICE_CPU || chosen->info.emulated)
+        return width;
+#if defined(__x86_64__) || defined(__i386__)
+    if (__builtin_cpu_supports("avx512f"))
+        width = 16;
+    else if (__builtin_cpu_supports("avx"))
+        width = 8;
+    if (chosen->native_vector_width >= 4 && chosen->native_vector_width < width)
+        width = chosen->native_vector_width >= 8 ? 8 : 4;
+#else
+    if (chosen->native_vector_width >= 8)
+        width = chosen->native_vector_width >= 16 ? 16 : 8;
+#endif
+    return width;
+}
+
+static uint64_t memory_budget(const rnl_device_info *info, uint64_t option)
+{
+    uint64_t budget = info->global_memory_bytes;
+    if (option && option < budget)
+        budget = option;
+    if (info->type == RNL_DEVICE_CPU) {
+        uint64_t limit = rnl_cgroup_memory_limit("/proc/self/cgroup", "/sys/fs/cgroup");
+        if (limit < budget)
+            budget = limit;
+    }
+    return budget;
+}
+
+static rnl_status open_chosen(const rnl_candidate *chosen, const rnl_device_options *options, rnl_device **out_device)
+{
+    rnl_device *device;
+    rnl_status status = RNL_OK;
+    if (chosen->is_pocl)
+        TRY(rnl_driver_check_linker());
+    TRY(rnl_alloc(1, sizeof *device, &device));
+    atomic_init(&device->references, 1);
+    pthread_mutex_init(&device->lock, NULL);
+    device->info = chosen->info;
+    device->info.numa_node = rnl_device_numa_node(chosen);
+    device->platform = chosen->platform;
+    device->id = chosen->id;
+    device->vector_width = vector_width(chosen);
+    GOTO(take_part(device, options->compute_units));
+    GOTO(create_context(device), "opening %s%s", device->info.name,
+         chosen->is_pocl ? " (pocl also fails so when it cannot write to POCL_CACHE_DIR)" : "");
+    GOTO(rnl_pool_create(device, memory_budget(&device->info, options->memory_limit_bytes), &device->pool));
+    rnl_log(RNL_LOG_INFO, "opened %u:%u %s (%s), %u compute units", (unsigned)device->info.platform_index,
+            (unsigned)device->info.device_index, device->info.name, device->info.platform,
+            (unsigned)device->info.compute_units);
+    *out_device = device;
+    device = NULL;
+done:
+    rnl_device_release(device);
+    return status;
+}
+
+rnl_status rnl_device_open(const char *spec, const rnl_device_options *options, rnl_device **out_device)
+{
+    *out_device = NULL;
+    rnl_device_options known;
+    rnl_candidates found;
+    rnl_status status = RNL_OK;
+    TRY(copy_options(options, &known));
+    if (!spec || !*spec)
+        spec = getenv("RUNNEL_DEVICE");
+    if (spec && !*spec)
+        spec = NULL;
+    TRY(rnl_candidates_find(&found));
+    const rnl_candidate *chosen = rnl_candidates_choose(&found, spec);
+    if (!chosen)
+        GOTO(fail_no_match(&found, spec ? spec : ""));
+    GOTO(open_chosen(chosen, &known, out_device));
+done:
+    rnl_candidates_free(&found);
+    return status;
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/memory.h"
+#include "base/status.h"
+#include "kernel/cache.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+static const unsigned char magic[8] = {'R', 'N', 'L', 'P', 'R', 'O', 'G', '\n'};
+
+/* Little-endian on every machine. */
+static void put(unsigned char *at, uint64_t value, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i++)
+        at[i] = (unsigned char)(value >> (8 * i));
+}
+
+static void put_hash(unsigned char *at, rnl_hash hash)
+{
+    put(at, hash.low, 8);
+    put(at + 8, hash.high, 8);
+}
+
+static void put_header(unsigned char *at, rnl_hash key, uint64_t payload_size)
+{
+    memcpy(at, magic, sizeof magic);
+    put(at + 8, RNL_CACHE_FORMAT_VERSION, 4);
+    put(at + 12, RNL_CACHE_HEADER_BYTES, 4);
+    put(at + 16, payload_size, 8);
+    put_hash(at + 24, key);
+}
+
+rnl_status rnl_cache_pack(rnl_hash key, const void *payload, size_t size, void **out_file, size_t *out_file_size)
+{
+    size_t total;
+    unsigned char *file;
+    *out_file = NULL;
+    *out_file_size = 0;
+    if (!rnl_size_add(size, RNL_CACHE_HEADER_BYTES + RNL_CACHE_HASH_BYTES, &total))
+        return FAIL(RNL_RESOURCE_EXHAUSTED, "a program of %zu bytes is too large to keep", size);
+    TRY(rnl_alloc(total, 1, &file));
+    put_header(file, key, size);
+    if (size)
+        memcpy(file + RNL_CACHE_HEADER_BYTES, payload, size);
+    put_hash(file + total - RNL_CACHE_HASH_BYTES, rnl_hash_bytes(file, total - RNL_CACHE_HASH_BYTES));
+    *out_file = file;
+    *out_file_size = total;
+    return RNL_OK;
+}
+
+bool rnl_cache_unpack(const void *file, size_t file_size, rnl_hash key, size_t *out_offset, size_t *out_size)
+{
+    const unsigned char *bytes = file;
+    unsigned char header[RNL_CACHE_HEADER_BYTES], hash[RNL_CACHE_HASH_BYTES];
+    *out_offset = *out_size = 0;
+    if (file_size < RNL_CACHE_HEADER_BYTES + RNL_CACHE_HASH_BYTES)
+        return false;
+    size_t payload_size = file_size - RNL_CACHE_HEADER_BYTES - RNL_CACHE_HASH_BYTES;
+    /* There is one right header for this key and this size, and one right hash. */
+    put_header(header, key, payload_size);
+    if (memcmp(header, bytes, sizeof header) != 0)
+        return false;
+    put_hash(hash, rnl_hash_bytes(bytes, file_size - RNL_CACHE_HASH_BYTES));
+    if (memcmp(hash, bytes + file_size - RNL_CACHE_HASH_BYTES, sizeof hash) != 0)
+        return false;
+    *out_offset = RNL_CACHE_HEADER_BYTES;
+    *out_size = payload_size;
+    return true;
+}
+
+void rnl_cache_file_name(rnl_hash key, char *out_name, size_t capacity)
+{
+    snprintf(out_name, capacity, "%016" PRIx64 "%016" PRIx64 RNL_CACHE_SUFFIX, key.high, key.low);
+}

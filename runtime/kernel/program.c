@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "kernel/program.h"
+
+#include "base/memory.h"
+#include "base/text.h"
+#include "kernel/program_internal.h"
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- The registry ---- */
+
+static void free_program(rnl_program *program)
+{
+    if (!program)
+        return;
+    if (program->program)
+        clReleaseProgram(program->program);
+    free(program->file);
+    free(program->source);
+    free(program->options);
+    free(program->name);
+    free(program->failure);
+    free(program);
+}
+
+static void free_registry(struct rnl_program_registry *registry)
+{
+    /* What nobody has saved yet is saved with the device's end. */
+    rnl_device_save_programs(registry->device);
+    while (registry->programs) {
+        rnl_program *next = registry->programs->next;
+        free_program(registry->programs);
+        registry->programs = next;
+    }
+    pthread_cond_destroy(&registry->changed);
+    pthread_mutex_destroy(&registry->lock);
+    free(registry);
+}
+
+static rnl_status make_registry(rnl_device *device)
+{
+    struct rnl_program_registry *registry;
+    TRY(rnl_alloc(1, sizeof *registry, &registry));
+    registry->device = device;
+    pthread_mutex_init(&registry->lock, NULL);
+    pthread_cond_init(&registry->changed, NULL);
+    device->programs = registry;
+    device->free_programs = free_registry;
+    return RNL_OK;
+}
+
+rnl_status rnl_program_registry_get(rnl_device *device, struct rnl_program_registry **out_registry)
+{
+    rnl_status status = RNL_OK;
+    pthread_mutex_lock(&device->lock);
+    if (!device->programs)
+        status = make_registry(device);
+    *out_registry = device->programs;
+    pthread_mutex_unlock(&device->lock);
+    return status;
+}
+
+/* ---- Getting ---- */
+
+static rnl_status make_program(const char *file, const char *source, const char *options, rnl_program **out_program)
+{
+    rnl_program *program;
+    rnl_status status = RNL_OK;
+    rnl_text name = {0};
+    TRY(rnl_alloc(1, sizeof *program, &program));
+    if (file)
+        GOTO(rnl_strdup(file, &program->file));
+    else
+        GOTO(rnl_strdup(source, &program->source));
+    GOTO(rnl_strdup(options, &program->options));
+    rnl_text_add(&name, "%s%s%s", file ? file : "(source)", options[0] ? " " : "", options);
+    GOTO(name.status);
+    program->name = name.data;
+    *out_program = program;
+    return RNL_OK;
+done:
+    rnl_text_free(&name);
+    free_program(program);
+    return status;
+}
+
+static rnl_program *find(struct rnl_program_registry *registry, bool ours, rnl_hash text, rnl_hash options)
+{
+    for (rnl_program *program = registry->programs; program; program = program->next)
+        if ((program->file != NULL) == ours && rnl_hash_equal(program->text_hash, text) &&
+            rnl_hash_equal(program->options_hash, options))
+            return program;
+    return NULL;
+}
+
+/* One of `file` and `source` is NULL. */
+static rnl_status get(rnl_device *device, const char *file, const char *source, const char *options,
+                      rnl_program **out_program)
+{
+    struct rnl_program_registry *registry;
+    const char *text = file ? file : source;
+    *out_program = NULL;
+    if (!text)
+        return FAIL(RNL_INVALID_ARGUMENT, "a program needs a source, and there is none");
+    options = options ? options : "";
+    TRY(rnl_program_registry_get(device, &registry));
+    rnl_hash text_hash = rnl_hash_bytes(text, strlen(text)), options_hash = rnl_hash_bytes(options, strlen(options));
+    rnl_status status = RNL_OK;
+    pthread_mutex_lock(&registry->lock);
+    rnl_program *program = find(registry, file != NULL, text_hash, options_hash);
+    if (!program) {
+        status = make_program(file, source, options, &program);
+        if (status == RNL_OK) {
+            program->registry = registry;
+            program->text_hash = text_hash;
+            program->options_hash = options_hash;
+            program->next = registry->programs;
+            registry->programs = program;
+        }
+    }
+    pthread_mutex_unlock(&registry->lock);
+    *out_program = status == RNL_OK ? program : NULL;
+    return status;
+}
+
+rnl_status rnl_program_get(rnl_device *device, const char *file, const char *options, rnl_program **out_program)
+{
+    return get(device, file, NULL, options, out_program);
+}
+
+rnl_status rnl_program_get_source(rnl_device *device, const char *source, const char *options,
+                                  rnl_program **out_program)
+{
+    return get(device, NULL, source, options, out_program);
+}
+
+/* ---- Building ---- */
+
+/* Keeps this thread's error for those who wait. Without memory for it they get a shorter message. */
+static void keep_failure(rnl_program *program)
+{
+    if (!program->failure)
+        program->failure = malloc(sizeof *program->failure);
+    if (program->failure)
+        *program->failure = *rnl_last_error();
+}
+
+/* Called with the lock held, which is given up meanwhile. */
+static rnl_status build_now(rnl_program *program)
+{
+    struct rnl_program_registry *registry = program->registry;
+    cl_program built = NULL;
+    rnl_hash key = {0};
+    bool from_cache = false;
+    program->state = PROGRAM_BUILDING;
+    pthread_mutex_unlock(&registry->lock);
+    rnl_status status = rnl_program_compile(program, &built, &key, &from_cache);
+    pthread_mutex_lock(&registry->lock);
+    program->program = built;
+    program->cache_key = key;
+    program->from_cache = from_cache;
+    program->state = status == RNL_OK ? PROGRAM_BUILT : PROGRAM_FAILED;
+    if (status != RNL_OK) {
+        program->failures++;
+        keep_failure(program);
+    }
+    pthread_cond_broadcast(&registry->changed);
+    return status;
+}
+
+/* Called with the lock held: waits for the thread that builds, and shares its answer. */
+static rnl_status wait_for_build(rnl_program *program)
+{
+    unsigned failures = program->failures;
+    while (program->state == PROGRAM_BUILDING && program->failures == failures)
+        pthread_cond_wait(&program->registry->changed, &program->registry->lock);
+    if (program->failures == failures)
+        return RNL_OK;
+    return program->failure ? rnl_error_restore(program->failure)
+                            : FAIL(RNL_INTERNAL, "building %s failed in another thread", program->name);
+}
+
+rnl_status rnl_program_build(rnl_program *program)
+{
+    rnl_status status = RNL_OK;
+    pthread_mutex_lock(&program->registry->lock);
+    if (program->state == PROGRAM_BUILDING)
+        status = wait_for_build(program);
+    else if (program->state != PROGRAM_BUILT)
+        status = build_now(program);
+    pthread_mutex_unlock(&program->registry->lock);
+    return status;
+}
+
+bool rnl_program_is_built(const rnl_program *program)
+{
+    pthread_mutex_lock(&program->registry->lock);
+    bool built = program->state == PROGRAM_BUILT;
+    pthread_mutex_unlock(&program->registry->lock);
+    return built;
+}
+
+bool rnl_program_from_cache(const rnl_program *program)
+{
+    pthread_mutex_lock(&program->registry->lock);
+    bool from_cache = program->from_cache;
+    pthread_mutex_unlock(&program->registry->lock);
+    return from_cache;
+}
+
+const char *rnl_program_name(const rnl_program *program)
+{
+    return program->name;
+}
+
+const char *rnl_program_file(const rnl_program *program)
+{
+    return program->file ? program->file : "(source)";
+}
+
+rnl_status rnl_program_create_kernel(rnl_program *program, const char *name, cl_kernel *out_kernel)
+{
+    cl_int code;
+    *out_kernel = NULL;
+    TRY(rnl_program_build(program));
+    cl_kernel kernel = CL_NEW(&code, clCreateKernel(program->program, name, &code));
+    if (code == CL_INVALID_KERNEL_NAME)
+        return rnl_error_set(RNL_NOT_FOUND, code, "there is no kernel '%s' in %s", name, program->name);
+    TRY(rnl_cl_status(code, "clCreateKernel"), "kernel '%s' of %s", name, program->name);
+    *out_kernel = kernel;
+    return RNL_OK;
+}
