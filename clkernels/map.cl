@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// Elementwise operators, copies and casts: dst[i] = OP(src0[i], …).
+//
+// Defines:
+//   OP      OP_ADD …, see below
+//   ARITY   number of sources, 1 to 5
+//   T_DST, T0 … T4   types of destination and sources
+//
+// Entry points, for dimensions that were merged before:
+//   map_flat     one dimension; sources have stride 1, or 0
+//   map_rows_3   up to 3 dimensions, the innermost long: one work-item a column and row
+//   map_rows_8   the same, up to 8
+//   map_any_3    up to 3 dimensions, any sizes: one work-item an element
+//   map_any_8    the same, up to 8
+#include "common.clh"
+#include "index.clh"
+#include "map_ops.clh"
+#if !defined(OP) || !defined(ARITY) || !defined(T_DST) || !defined(T0)
+#error "map.cl needs OP, ARITY, T_DST, T0 …"
+#endif
+
+#if ARITY == 1
+#define FOR_SOURCES(X) X(0)
+#define RESULT OP(x0)
+#elif ARITY == 2
+#define FOR_SOURCES(X) X(0) X(1)
+#define RESULT OP(x0, x1)
+#elif ARITY == 3
+#define FOR_SOURCES(X) X(0) X(1) X(2)
+#define RESULT OP(x0, x1, x2)
+#elif ARITY == 5
+#define FOR_SOURCES(X) X(0) X(1) X(2) X(3) X(4)
+#define RESULT OP(x0, x1, x2, x3, x4)
+#else
+#error "map.cl: ARITY is 1, 2, 3 or 5"
+#endif
+
+#define SOURCE(k) , __global const STORAGE(T##k) *src##k, idx_t offset##k
+#define ARGUMENTS                                                                                                      \
+    __global STORAGE(T_DST) *dst, idx_t dst_offset FOR_SOURCES(SOURCE), const float param0, const float param1
+#define LOAD_SOURCE(k) const COMPUTE(T##k) x##k = LOAD(T##k, src##k, i##k);
+#define COMPUTE_AND_STORE(at)                                                                                          \
+    {                                                                                                                  \
+        FOR_SOURCES(LOAD_SOURCE)                                                                                       \
+        STORE(T_DST, dst, at, RESULT);                                                                                 \
+    }
+
+#define ITEMS 4
+#define STEP(k) , const idx_t step##k
+#define FLAT_INDEX(k) const idx_t i##k = offset##k + i * step##k;
+__kernel void map_flat(ARGUMENTS, const idx_t count FOR_SOURCES(STEP))
+{
+    const idx_t group = (idx_t)get_local_size(0);
+    idx_t i = (idx_t)get_group_id(0) * (group * ITEMS) + (idx_t)get_local_id(0);
+    for (int item = 0; item < ITEMS; ++item, i += group) {
+        if (i < count) {
+            FOR_SOURCES(FLAT_INDEX)
+            COMPUTE_AND_STORE(dst_offset + i)
+        }
+    }
+}
+
+#define STRIDES(k) , const idx8_t stride##k
+#define ROW_INDEX_3(k) const idx_t i##k = offset##k + row_index_of_3(row, shape, stride##k) + column * stride##k.s7;
+#define ROW_INDEX_8(k) const idx_t i##k = offset##k + row_index_of_8(row, shape, stride##k) + column * stride##k.s7;
+// Rows are counted over the second and third dimensions of the range.
+#define DEFINE_ROWS(name, row_index_of, ROW_INDEX)                                                                     \
+    __kernel void name(ARGUMENTS, const idx_t rows, const idx8_t shape, const idx8_t dst_stride FOR_SOURCES(STRIDES))  \
+    {                                                                                                                  \
+        const idx_t column = (idx_t)get_global_id(0);                                                                  \
+        const idx_t row = (idx_t)get_global_id(2) * (idx_t)get_global_size(1) + (idx_t)get_global_id(1);               \
+        if (column >= shape.s7 || row >= rows)                                                                         \
+            return;                                                                                                    \
+        FOR_SOURCES(ROW_INDEX)                                                                                         \
+        COMPUTE_AND_STORE(dst_offset + row_index_of(row, shape, dst_stride) + column * dst_stride.s7)                  \
+    }
+DEFINE_ROWS(map_rows_3, row_index_of_3, ROW_INDEX_3)
+DEFINE_ROWS(map_rows_8, row_index_of_8, ROW_INDEX_8)
+
+#define INDEX_3(k) const idx_t i##k = offset##k + index_of_3(i, shape, stride##k);
+#define INDEX_8(k) const idx_t i##k = offset##k + index_of_8(i, shape, stride##k);
+#define DEFINE_ANY(name, index_of, INDEX)                                                                              \
+    __kernel void name(ARGUMENTS, const idx_t count, const idx8_t shape, const idx8_t dst_stride FOR_SOURCES(STRIDES)) \
+    {                                                                                                                  \
+        const idx_t i = (idx_t)get_global_id(0);                                                                       \
+        if (i >= count)                                                                                                \
+            return;                                                                                                    \
+        FOR_SOURCES(INDEX)                                                                                             \
+        COMPUTE_AND_STORE(dst_offset + index_of(i, shape, dst_stride))                                                 \
+    }
+DEFINE_ANY(map_any_3, index_of_3, INDEX_3)
+DEFINE_ANY(map_any_8, index_of_8, INDEX_8)

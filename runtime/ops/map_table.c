@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ops/map_table.h"
+
+enum {
+#define X(name, sources) SOURCES_##name = sources,
+    RNL_MAP_LIST(X)
+#undef X
+};
+
+#define ROW(op, name, types) [RNL_MAP_##op] = {name, "OP=OP_" #op, SOURCES_##op, RNL_MAP_##types, false}
+#define TEST(op, name, types) [RNL_MAP_##op] = {name, "OP=OP_" #op, SOURCES_##op, RNL_MAP_##types, true}
+
+static const rnl_map_row rows[RNL_MAP_COUNT] = {
+    ROW(COPY, "Copy", ALL),
+    ROW(NEG, "Neg", NUMBERS),
+    ROW(ABS, "Abs", NUMBERS),
+    ROW(SIGN, "Sign", NUMBERS),
+    ROW(SQRT, "Sqrt", FLOATS),
+    ROW(RECIPROCAL, "Reciprocal", FLOATS),
+    ROW(EXP, "Exp", FLOATS),
+    ROW(LOG, "Log", FLOATS),
+    ROW(TANH, "Tanh", FLOATS),
+    ROW(SIGMOID, "Sigmoid", FLOATS),
+    ROW(RELU, "Relu", NUMBERS),
+    ROW(LEAKY_RELU, "LeakyRelu", FLOATS),
+    ROW(ELU, "Elu", FLOATS),
+    ROW(SELU, "Selu", FLOATS),
+    ROW(SOFTPLUS, "Softplus", FLOATS),
+    ROW(SOFTSIGN, "Softsign", FLOATS),
+    ROW(ERF, "Erf", FLOATS),
+    ROW(GELU, "Gelu", FLOATS),
+    ROW(GELU_TANH, "Gelu (tanh)", FLOATS),
+    ROW(HARD_SIGMOID, "HardSigmoid", FLOATS),
+    ROW(HARD_SWISH, "HardSwish", FLOATS),
+    ROW(FLOOR, "Floor", FLOATS),
+    ROW(CEIL, "Ceil", FLOATS),
+    ROW(ROUND, "Round", FLOATS),
+    ROW(SIN, "Sin", FLOATS),
+    ROW(COS, "Cos", FLOATS),
+    TEST(NOT, "Not", BOOLS),
+    TEST(ISNAN, "IsNaN", FLOATS),
+    ROW(ADD, "Add", NUMBERS),
+    ROW(SUB, "Sub", NUMBERS),
+    ROW(MUL, "Mul", NUMBERS),
+    ROW(DIV, "Div", NUMBERS),
+    ROW(POW, "Pow", NUMBERS),
+    ROW(MOD, "Mod", NUMBERS),
+    ROW(FMOD, "Fmod", NUMBERS),
+    ROW(MAX, "Max", NUMBERS),
+    ROW(MIN, "Min", NUMBERS),
+    ROW(PRELU, "PRelu", NUMBERS),
+    TEST(EQUAL, "Equal", ALL),
+    TEST(LESS, "Less", NUMBERS),
+    TEST(LESS_EQUAL, "LessOrEqual", NUMBERS),
+    TEST(GREATER, "Greater", NUMBERS),
+    TEST(GREATER_EQUAL, "GreaterOrEqual", NUMBERS),
+    TEST(AND, "And", BOOLS),
+    TEST(OR, "Or", BOOLS),
+    TEST(XOR, "Xor", BOOLS),
+    ROW(SELECT, "Where", ALL),
+    ROW(CLIP, "Clip", NUMBERS),
+    ROW(NORMALIZE, "BatchNormalization", FLOATS),
+};
+
+const rnl_map_row *rnl_map_row_of(rnl_map_op op)
+{
+    return (unsigned)op < RNL_MAP_COUNT && rows[op].name ? &rows[op] : NULL;
+}
+
+const char *rnl_map_name(rnl_map_op op)
+{
+    const rnl_map_row *row = rnl_map_row_of(op);
+    return row ? row->name : "unknown operator";
+}
+
+size_t rnl_map_sources(rnl_map_op op)
+{
+    const rnl_map_row *row = rnl_map_row_of(op);
+    return row ? row->sources : 0;
+}
