@@ -15,6 +15,8 @@ void rnl_device_release(rnl_device *device)
 {
     if (!device || atomic_fetch_sub_explicit(&device->references, 1, memory_order_acq_rel) != 1)
         return;
+    if (device->before_release)
+        device->before_release(device);
     if (device->programs)
         device->free_programs(device->programs);
     rnl_pool_destroy(device->pool);

@@ -21,6 +21,8 @@ struct rnl_device {
     /* Owned by kernel/program.c, which sets the hook that frees it: this layer knows nothing of programs. */
     struct rnl_program_registry *programs;
     void (*free_programs)(struct rnl_program_registry *programs);
+    /* Set by a layer above that uses a library which keeps objects of the context. */
+    void (*before_release)(rnl_device *device);
     pthread_mutex_t lock; /* guards `programs` creation */
     atomic_ullong programs_compiled, programs_loaded, kernels_launched;
     uint32_t vector_width; /* floats of the widest useful vector: 16, 8 or 4 */

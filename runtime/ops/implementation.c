@@ -33,15 +33,18 @@ bool rnl_device_is_cpu(const rnl_device *device)
     return device->info.type == RNL_DEVICE_CPU && !device->info.emulated;
 }
 
-void rnl_tile_group(const rnl_device *device, const size_t items[3], size_t out_local[3])
+void rnl_group_of_64(const size_t items[3], size_t out_local[3])
 {
-    out_local[0] = out_local[1] = out_local[2] = 1;
-    if (rnl_device_is_cpu(device))
-        return;
     size_t left = 64;
     for (size_t i = 0; i < 3; ++i)
-        while (left > 1 && out_local[i] < items[i]) {
+        for (out_local[i] = 1; left > 1 && out_local[i] < items[i]; left /= 2)
             out_local[i] *= 2;
-            left /= 2;
-        }
+}
+
+void rnl_tile_group(const rnl_device *device, const size_t items[3], size_t out_local[3])
+{
+    if (rnl_device_is_cpu(device))
+        out_local[0] = out_local[1] = out_local[2] = 1;
+    else
+        rnl_group_of_64(items, out_local);
 }

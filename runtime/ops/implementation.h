@@ -23,10 +23,9 @@ RNL_API RNL_NODISCARD rnl_status rnl_implementation_append(const rnl_implementat
                                                            const char *forced, rnl_step_list *list,
                                                            const void *problem);
 
-/*
- * The work-group for a grid whose first dimension runs over vectors of neighbouring elements: single work-items on a
- * CPU, where each is a loop of its own, else about 64 work-items.
- */
+/* A work-group of at most 64 work-items, not longer than the grid, as much as possible in the first dimension. */
+RNL_API void rnl_group_of_64(const size_t items[3], size_t out_local[3]);
+/* The same for work-items that each compute a tile with explicit vectors: single ones on a CPU's own driver. */
 RNL_API void rnl_tile_group(const rnl_device *device, const size_t items[3], size_t out_local[3]);
 /* A CPU's own driver: work-items run one after the other, and caches matter more than neighbouring accesses. */
 RNL_API bool rnl_device_is_cpu(const rnl_device *device);

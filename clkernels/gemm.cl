@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+// dst = alpha * a * b + beta * c: matrices with any strides, in batches.
+//
+// Defines:
+//   T        type of a, b, c and dst
+//   KIND     COLUMNS: b's columns are neighbours; vectors lie over the columns of dst
+//            DOT: a's and b's elements along k are neighbours; vectors lie over k
+//            ANY: any strides and types, one element a work-item
+//   R        rows of dst that a work-item computes (not for ANY)
+//   V        elements of a vector: 4, 8 or 16 (not for ANY). COLUMNS: n >= V * NB
+//   NB       COLUMNS: vectors of columns that a work-item computes; DOT: columns
+//   INDEX64  see common.clh
+#include "common.clh"
+#include "lanes.clh"
+#define COLUMNS 1
+#define DOT 2
+#define ANY 3
+#if !defined(T) || !defined(KIND)
+#error "gemm.cl needs T and KIND"
+#endif
+#if KIND != ANY && (!defined(R) || !defined(V) || !defined(NB))
+#error "gemm.cl needs R, V and NB"
+#endif
+
+#define VALUE COMPUTE(T)
+#if IS_FLOAT(T)
+#define SCALAR float
+#else
+#define SCALAR VALUE
+#endif
+
+// size is (m, n, k, batches); stride is (a: m, k; b: k, n; c: m, n; dst: m, n); batch has the sizes of up to 8 batch
+// dimensions, the last one first, and x_batch the strides. flags: there is c; the grid's first dimension are rows
+// instead of columns.
+#define GEMM_ARGUMENTS                                                                                                 \
+    __global const STORAGE(T) *a, idx_t a_offset, __global const STORAGE(T) *b, idx_t b_offset,                        \
+        __global const STORAGE(T) * c, idx_t c_offset, __global STORAGE(T) * dst, idx_t dst_offset, idx4_t size,       \
+        idx8_t stride, idx8_t batch, idx8_t a_batch, idx8_t b_batch, idx8_t c_batch, idx8_t dst_batch, SCALAR alpha,   \
+        SCALAR beta, int2 flags
+
+#define ADD_BATCH_DIMENSION(s)                                                                                         \
+    do {                                                                                                               \
+        const idx_t at_ = rest % batch.s;                                                                              \
+        rest /= batch.s;                                                                                               \
+        a += at_ * a_batch.s;                                                                                          \
+        b += at_ * b_batch.s;                                                                                          \
+        c_offset += at_ * c_batch.s;                                                                                   \
+        dst_offset += at_ * dst_batch.s;                                                                               \
+    } while (0)
+
+// Moves the arguments to this work-item's matrices. c may be NULL, so its offset moves instead.
+#define FIND_MATRICES                                                                                                  \
+    do {                                                                                                               \
+        idx_t rest = (idx_t)get_global_id(2);                                                                          \
+        a += a_offset;                                                                                                 \
+        b += b_offset;                                                                                                 \
+        ADD_BATCH_DIMENSION(s0);                                                                                       \
+        if (rest) {                                                                                                    \
+            ADD_BATCH_DIMENSION(s1);                                                                                   \
+            ADD_BATCH_DIMENSION(s2);                                                                                   \
+            ADD_BATCH_DIMENSION(s3);                                                                                   \
+            ADD_BATCH_DIMENSION(s4);                                                                                   \
+            ADD_BATCH_DIMENSION(s5);                                                                                   \
+        }                                                                                                              \
+    } while (0)
+
+#define GRID_ROW (idx_t)(flags.y ? get_global_id(0) : get_global_id(1))
+#define GRID_COLUMN (idx_t)(flags.y ? get_global_id(1) : get_global_id(0))
+
+static inline void store_element(__global STORAGE(T) *dst, idx_t at, __global const STORAGE(T) *c, idx_t c_at,
+                                 VALUE sum, SCALAR alpha, SCALAR beta, bool has_c)
+{
+    VALUE value = (VALUE)alpha * sum;
+    if (has_c)
+        value += (VALUE)beta * LOAD(T, c, c_at);
+    STORE(T, dst, at, value);
+}
+
+#if KIND == ANY
+__kernel void gemm(GEMM_ARGUMENTS)
+{
+    const idx_t row = GRID_ROW, column = GRID_COLUMN;
+    if (row >= size.s0 || column >= size.s1 || (idx_t)get_global_id(2) >= size.s3)
+        return;
+    FIND_MATRICES;
+    a += row * stride.s0;
+    b += column * stride.s3;
+    VALUE sum = 0;
+    for (idx_t k = 0; k < size.s2; k++)
+        sum += LOAD(T, a, k * stride.s1) * LOAD(T, b, k * stride.s2);
+    store_element(dst, dst_offset + row * stride.s6 + column * stride.s7, c,
+                  c_offset + row * stride.s4 + column * stride.s5, sum, alpha, beta, flags.x);
+}
+#endif
+
+#if KIND != ANY
+#define VECTOR PASTE2_(VALUE, V)
+
+// Rows first … first + R - 1; those from begin on are this work-item's. Rows beyond the last one repeat it, and are not
+// stored.
+#define FIND_ROWS                                                                                                      \
+    const idx_t wish = GRID_ROW * R;                                                                                   \
+    const idx_t first = size.s0 < R ? 0 : min(wish, size.s0 - R);                                                      \
+    const int begin = (int)(wish - first);                                                                             \
+    __global const STORAGE(T) *rows[R];                                                                                \
+    for (int r = 0; r < R; r++)                                                                                        \
+        rows[r] = a + min(first + r, size.s0 - 1) * stride.s0
+#define IS_OWN_ROW(r) ((r) >= begin && first + (r) < size.s0)
+#endif
+
+#if KIND == COLUMNS
+// Lanes from `begin` on.
+static inline void store_vector(__global STORAGE(T) *dst, idx_t at, idx_t step, __global const STORAGE(T) *c,
+                                idx_t c_at, idx_t c_step, VECTOR sum, SCALAR alpha, SCALAR beta, bool has_c, int begin)
+{
+    if (begin <= 0 && step == 1 && (!has_c || c_step == 0 || c_step == 1)) {
+        VECTOR value = (VECTOR)((VALUE)alpha) * sum;
+        if (has_c)
+            value += (VECTOR)((VALUE)beta) * (c_step ? LOADV(T, V, c, c_at) : (VECTOR)(LOAD(T, c, c_at)));
+        STOREV(T, V, dst, at, value);
+        return;
+    }
+    VALUE lanes[V];
+    PASTE2_(vstore, V)(sum, 0, lanes);
+    for (int i = max(begin, 0); i < V; i++)
+        store_element(dst, at + i * step, c, c_at + i * c_step, lanes[i], alpha, beta, has_c);
+}
+
+__kernel void gemm(GEMM_ARGUMENTS)
+{
+    const idx_t column_wish = GRID_COLUMN * (V * NB);
+    if (GRID_ROW * R >= size.s0 || column_wish >= size.s1 || (idx_t)get_global_id(2) >= size.s3)
+        return;
+    const idx_t column = min(column_wish, size.s1 - V * NB);
+    FIND_MATRICES;
+    FIND_ROWS;
+    b += column;
+
+    VECTOR sum[R * NB];
+#pragma unroll
+    for (int i = 0; i < R * NB; i++)
+        sum[i] = 0;
+    idx_t a_at = 0;
+    for (idx_t k = 0; k < size.s2; k++) {
+        VECTOR y[NB];
+#pragma unroll
+        for (int j = 0; j < NB; j++)
+            y[j] = LOADV(T, V, b, j * V);
+#pragma unroll
+        for (int r = 0; r < R; r++) {
+            const VECTOR x = (VECTOR)(LOAD(T, rows[r], a_at));
+#pragma unroll
+            for (int j = 0; j < NB; j++)
+                sum[r * NB + j] = fma(x, y[j], sum[r * NB + j]);
+        }
+        a_at += stride.s1;
+        b += stride.s2;
+    }
+
+#pragma unroll
+    for (int r = 0; r < R; r++)
+        if (IS_OWN_ROW(r))
+#pragma unroll
+            for (int j = 0; j < NB; j++) {
+                const idx_t n = column + j * V;
+                store_vector(dst, dst_offset + (first + r) * stride.s6 + n * stride.s7, stride.s7, c,
+                             c_offset + (first + r) * stride.s4 + n * stride.s5, stride.s5, sum[r * NB + j], alpha,
+                             beta, flags.x, (int)(column_wish - n));
+            }
+}
+#endif
+
+#if KIND == DOT
+static inline VALUE sum_of_lanes(VECTOR v)
+{
+#if V == 16
+    const PASTE2_(VALUE, 8) v8 = v.lo + v.hi;
+#elif V == 8
+    const PASTE2_(VALUE, 8) v8 = v;
+#endif
+#if V == 4
+    const PASTE2_(VALUE, 4) v4 = v;
+#else
+    const PASTE2_(VALUE, 4) v4 = v8.lo + v8.hi;
+#endif
+    return (v4.s0 + v4.s1) + (v4.s2 + v4.s3);
+}
+
+__kernel void gemm(GEMM_ARGUMENTS)
+{
+    const idx_t column = GRID_COLUMN * NB;
+    if (GRID_ROW * R >= size.s0 || column >= size.s1 || (idx_t)get_global_id(2) >= size.s3)
+        return;
+    FIND_MATRICES;
+    FIND_ROWS;
+    __global const STORAGE(T) *columns[NB];
+    for (int j = 0; j < NB; j++)
+        columns[j] = b + min(column + j, size.s1 - 1) * stride.s3;
+
+    VECTOR sum[R * NB];
+#pragma unroll
+    for (int i = 0; i < R * NB; i++)
+        sum[i] = 0;
+    idx_t k = 0;
+    for (; k + V <= size.s2; k += V) {
+        VECTOR y[NB];
+#pragma unroll
+        for (int j = 0; j < NB; j++)
+            y[j] = LOADV(T, V, columns[j], k);
+#pragma unroll
+        for (int r = 0; r < R; r++) {
+            const VECTOR x = LOADV(T, V, rows[r], k);
+#pragma unroll
+            for (int j = 0; j < NB; j++)
+                sum[r * NB + j] = fma(x, y[j], sum[r * NB + j]);
+        }
+    }
+
+#pragma unroll
+    for (int r = 0; r < R; r++)
+#pragma unroll
+        for (int j = 0; j < NB; j++) {
+            VALUE value = sum_of_lanes(sum[r * NB + j]);
+            for (idx_t i = k; i < size.s2; i++)
+                value = fma(LOAD(T, rows[r], i), LOAD(T, columns[j], i), value);
+            if (IS_OWN_ROW(r) && column + j < size.s1)
+                store_element(dst, dst_offset + (first + r) * stride.s6 + (column + j) * stride.s7, c,
+                              c_offset + (first + r) * stride.s4 + (column + j) * stride.s5, value, alpha, beta,
+                              flags.x);
+        }
+}
+#endif

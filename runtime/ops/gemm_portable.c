@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/status.h"
+#include "ops/gemm_problem.h"
+#include "ops/implementation.h"
+
+/* The part of dst that one work-item computes, and how. */
+typedef struct gemm_tile {
+    const char *kind;
+    int64_t rows, vector, count; /* count: vectors of columns, or columns */
+} gemm_tile;
+
+static int64_t choose_rows(int64_t most, int64_t m)
+{
+    return m >= most ? most : m <= 1 ? 1 : m <= 2 ? 2 : m <= 4 ? 4 : most;
+}
+
+/* Vectors over columns, as many rows as keep the sums in registers. */
+static gemm_tile column_tile(const rnl_device *device, const rnl_gemm_problem *problem)
+{
+    gemm_tile tile = {.kind = "COLUMNS", .vector = device->vector_width};
+    while (tile.vector > problem->n)
+        tile.vector /= 2;
+    tile.count = problem->n >= 2 * tile.vector ? 2 : 1;
+    tile.rows = choose_rows(tile.vector == 16 ? 7 : tile.vector == 8 ? 6 : 4, problem->m);
+    return tile;
+}
+
+static gemm_tile dot_tile(const rnl_device *device, const rnl_gemm_problem *problem)
+{
+    gemm_tile tile = {.kind = "DOT", .vector = device->vector_width};
+    while (tile.vector > 4 && tile.vector > problem->k)
+        tile.vector /= 2;
+    const int64_t most = tile.vector == 16 ? 4 : 2;
+    tile.count = problem->n >= 4 ? 4 : problem->n >= 2 ? 2 : 1;
+    tile.rows = choose_rows(most, problem->m);
+    return tile;
+}
+
+static gemm_tile choose_tile(const rnl_device *device, const rnl_gemm_problem *problem)
+{
+    const bool vectors = rnl_dtype_is_float(problem->dst->dtype);
+    if (vectors && problem->b_n == 1 && problem->n >= 4)
+        return column_tile(device, problem);
+    if (vectors && problem->a_k == 1 && problem->b_k == 1 && problem->k >= 4)
+        return dot_tile(device, problem);
+    return (gemm_tile){.kind = "ANY", .rows = 1, .vector = 1, .count = 1};
+}
+
+/* Signed integers wrap as unsigned ones do, and only those may. */
+static rnl_dtype kernel_type(rnl_dtype dtype)
+{
+    return dtype == RNL_I32 ? RNL_U32 : dtype == RNL_I64 ? RNL_U64 : dtype;
+}
+
+static void add_factor(rnl_step_builder *step, float factor, rnl_dtype dtype)
+{
+    if (rnl_dtype_is_float(dtype)) {
+        rnl_step_float(step, factor);
+    } else {
+        const int64_t integer = (int64_t)factor;
+        if (rnl_dtype_bytes(dtype) == 8)
+            rnl_step_value(step, &integer, sizeof integer);
+        else
+            rnl_step_int(step, (int32_t)integer);
+    }
+}
+
+static void add_batch(rnl_step_builder *step, const rnl_dims *batch)
+{
+    static const int views[4] = {RNL_GEMM_A, RNL_GEMM_B, RNL_GEMM_C, RNL_GEMM_DST};
+    int64_t sizes[RNL_MAX_RANK], strides[RNL_MAX_RANK];
+    for (size_t i = 0; i < batch->rank; ++i)
+        sizes[i] = batch->shape[batch->rank - 1 - i];
+    rnl_step_indices(step, 8, sizes, batch->rank, 1);
+    for (size_t v = 0; v < 4; ++v) {
+        for (size_t i = 0; i < batch->rank; ++i)
+            strides[i] = batch->stride[views[v]][batch->rank - 1 - i];
+        rnl_step_indices(step, 8, strides, batch->rank, 0);
+    }
+}
+
+static void add_arguments(rnl_step_builder *step, const rnl_gemm_problem *problem, bool rows_first)
+{
+    const int64_t size[4] = {problem->m, problem->n, problem->k, rnl_dims_elements(&problem->batch)};
+    const int64_t stride[8] = {problem->a_m, problem->a_k, problem->b_k,   problem->b_n,
+                               problem->c_m, problem->c_n, problem->dst_m, problem->dst_n};
+    const int32_t flags[2] = {problem->c != NULL, rows_first};
+    rnl_step_view(step, problem->a);
+    rnl_step_view(step, problem->b);
+    rnl_step_view(step, problem->c);
+    rnl_step_view(step, problem->dst);
+    rnl_step_indices(step, 4, size, 4, 0);
+    rnl_step_indices(step, 8, stride, 8, 0);
+    add_batch(step, &problem->batch);
+    add_factor(step, problem->alpha, problem->dst->dtype);
+    add_factor(step, problem->beta, problem->dst->dtype);
+    rnl_step_value(step, flags, sizeof flags);
+}
+
+static void add_grid(rnl_step_builder *step, const rnl_gemm_problem *problem, const gemm_tile *tile, bool rows_first)
+{
+    const int64_t width = tile->vector > 1 && tile->kind[0] == 'C' ? tile->vector * tile->count : tile->count;
+    const size_t rows = (size_t)((problem->m + tile->rows - 1) / tile->rows);
+    const size_t columns = (size_t)((problem->n + width - 1) / width);
+    const size_t items[3] = {rows_first ? rows : columns, rows_first ? columns : rows,
+                             (size_t)rnl_dims_elements(&problem->batch)};
+    size_t local[3];
+    if (tile->vector == 1)
+        rnl_group_of_64(items, local);
+    else
+        rnl_tile_group(step->list->device, items, local);
+    rnl_step_range(step, 3, items, local);
+}
+
+rnl_status rnl_gemm_portable_append(rnl_step_list *list, const char *name, const void *data)
+{
+    const rnl_gemm_problem *problem = data;
+    const gemm_tile tile = choose_tile(list->device, problem);
+    /* On a CPU the columns of one block stay in the cache while all rows pass. */
+    const bool rows_first = rnl_device_is_cpu(list->device) && tile.vector > 1;
+    rnl_step_builder step;
+    rnl_step_begin(&step, list, name, problem->index64);
+    rnl_step_type(&step, "T", kernel_type(problem->dst->dtype));
+    rnl_step_define(&step, "KIND=%s", tile.kind);
+    if (tile.vector > 1)
+        rnl_step_define(&step, "R=%lld -DV=%lld -DNB=%lld", (long long)tile.rows, (long long)tile.vector,
+                        (long long)tile.count);
+    add_arguments(&step, problem, rows_first);
+    add_grid(&step, problem, &tile, rows_first);
+    step.step.flops = rnl_gemm_flops(problem);
+    step.step.bytes = rnl_gemm_bytes(problem);
+    rnl_step_writes(&step, problem->dst->slot);
+    return rnl_step_end(&step, "gemm.cl", "gemm");
+}

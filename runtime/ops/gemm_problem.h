@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What one matrix product asks for, checked and simplified. Internal to the family. */
+#ifndef RUNNEL_OPS_GEMM_PROBLEM_H
+#define RUNNEL_OPS_GEMM_PROBLEM_H
+
+#include "ops/gemm.h"
+#include "ops/step_build.h"
+
+#define RNL_GEMM_MAX_BATCH_DIMS 6
+
+/* The views in a rnl_dims of a problem. */
+enum { RNL_GEMM_DST, RNL_GEMM_A, RNL_GEMM_B, RNL_GEMM_C };
+
+typedef struct rnl_gemm_problem {
+    float alpha, beta;
+    const rnl_view *a, *b, *c, *dst; /* c is NULL when there is none, or beta is 0 */
+    bool index64;
+    int64_t m, n, k;
+    int64_t a_m, a_k, b_k, b_n, c_m, c_n, dst_m, dst_n; /* strides */
+    rnl_dims batch;                                     /* what is left of the batch dimensions */
+} rnl_gemm_problem;
+
+rnl_status rnl_gemm_describe(const rnl_gemm_params *params, const rnl_view *a, const rnl_view *b, const rnl_view *c,
+                             const rnl_view *dst, rnl_gemm_problem *out_problem);
+uint64_t rnl_gemm_flops(const rnl_gemm_problem *problem);
+uint64_t rnl_gemm_bytes(const rnl_gemm_problem *problem);
+
+rnl_status rnl_gemm_portable_append(rnl_step_list *list, const char *name, const void *problem);
+bool rnl_gemm_clblast_applies(const rnl_device *device, const void *problem);
+bool rnl_gemm_clblast_pays(const rnl_device *device, const void *problem);
+rnl_status rnl_gemm_clblast_append(rnl_step_list *list, const char *name, const void *problem);
+
+#endif

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ops/implementation.h"
+#include "ops/pool.h"
+#include "ops/step_build.h"
+
+typedef struct lrn_problem {
+    const rnl_lrn_params *params;
+    const rnl_view *src, *dst;
+    bool index64;
+} lrn_problem;
+
+static rnl_status check(const rnl_lrn_params *params, const rnl_view *src, const rnl_view *dst)
+{
+    if (src->rank < 2 || src->rank > 5)
+        return FAIL(RNL_UNIMPLEMENTED, "local response normalisation of rank %zu; 2 to 5 are supported", src->rank);
+    if (!rnl_shapes_equal(src, dst))
+        return FAIL(RNL_INVALID_ARGUMENT, "local response normalisation changes the shape");
+    if (src->dtype != dst->dtype || !rnl_dtype_is_float(src->dtype) || src->dtype == RNL_F64)
+        return FAIL(RNL_UNIMPLEMENTED, "local response normalisation of %s into %s", rnl_dtype_name(src->dtype),
+                    rnl_dtype_name(dst->dtype));
+    if (params->size < 1 || params->size > INT32_MAX)
+        return FAIL(RNL_INVALID_ARGUMENT, "local response normalisation over %lld channels", (long long)params->size);
+    return RNL_OK;
+}
+
+/* (n, c, d, h, w), absent dimensions in front of the present spatial ones. */
+static void add_spread(rnl_step_builder *step, const int64_t *values, size_t rank, int64_t fill)
+{
+    int64_t spread[5] = {values[0], values[1], fill, fill, fill};
+    for (size_t i = 2; i < rank; ++i)
+        spread[i + 5 - rank] = values[i];
+    rnl_step_indices(step, 8, spread, 5, 0);
+}
+
+static void add_grid(rnl_step_builder *step, const rnl_view *dst, bool channels_first)
+{
+    const size_t channels = (size_t)dst->shape[1], columns = dst->rank > 2 ? (size_t)dst->shape[dst->rank - 1] : 1;
+    const size_t rows = (size_t)rnl_view_elements(dst) / channels / columns;
+    const size_t items[3] = {channels_first ? channels : columns, channels_first ? columns : channels, rows};
+    size_t local[3];
+    rnl_group_of_64(items, local);
+    rnl_step_range(step, 3, items, local);
+}
+
+static rnl_status append_portable(rnl_step_list *list, const char *name, const void *data)
+{
+    const lrn_problem *problem = data;
+    const rnl_lrn_params *params = problem->params;
+    const rnl_view *src = problem->src, *dst = problem->dst;
+    const bool channels_first = dst->shape[1] > 1 && dst->stride[1] == 1;
+    rnl_step_builder step;
+    rnl_step_begin(&step, list, name, problem->index64);
+    rnl_step_type(&step, "T", src->dtype);
+    rnl_step_view(&step, src);
+    rnl_step_view(&step, dst);
+    add_spread(&step, src->shape, src->rank, 1);
+    add_spread(&step, src->stride, src->rank, 0);
+    add_spread(&step, dst->stride, src->rank, 0);
+    rnl_step_int(&step, channels_first);
+    rnl_step_int(&step, (int32_t)((params->size - 1) / 2));
+    rnl_step_int(&step, (int32_t)(params->size / 2));
+    rnl_step_float(&step, params->alpha / (float)params->size);
+    rnl_step_float(&step, params->beta);
+    rnl_step_float(&step, params->bias);
+    add_grid(&step, dst, channels_first);
+    const uint64_t elements = (uint64_t)rnl_view_elements(dst);
+    step.step.flops = elements * (2 * (uint64_t)params->size + 3);
+    step.step.bytes = 2 * elements * rnl_dtype_bytes(src->dtype);
+    rnl_step_writes(&step, dst->slot);
+    return rnl_step_end(&step, "lrn.cl", "lrn");
+}
+
+rnl_status rnl_op_lrn(rnl_step_list *list, const rnl_lrn_params *params, const rnl_view *src, const rnl_view *dst)
+{
+    static const rnl_implementation implementations[] = {{"lrn:portable", NULL, NULL, append_portable}};
+    lrn_problem problem = {.params = params, .src = src, .dst = dst};
+    TRY(check(params, src, dst));
+    TRY(rnl_views_check((const rnl_view *[]){src, dst}, 2, &problem.index64));
+    if (rnl_view_elements(dst) == 0)
+        return RNL_OK;
+    return rnl_implementation_append(implementations, 1, NULL, list, &problem);
+}
