@@ -27,6 +27,8 @@ uint16_t rnl_half_from_float(float value)
         return (uint16_t)(sign | 0x7e00);
     if (magnitude >= 65520.0f) /* the midpoint between the largest half and 2^16 */
         return (uint16_t)(sign | 0x7c00);
+    if (magnitude == 0)
+        return (uint16_t)sign;
     (void)frexpf(magnitude, &exponent);
     /* The step between neighbours is 2^(exponent - 11), and never less than a subnormal's 2^-24. */
     int step = exponent - 11 < -24 ? -24 : exponent - 11;
