@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A thousand widths of one model: no new program, a bounded plan cache, steady memory."""
+
+import ctypes as c
+import os
+import resource
+import sys
+import unittest
+
+import numpy as np
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from test_models import path_of, runnel  # noqa: E402
+
+LIMIT = 16 << 20
+
+
+class WidthsTest(unittest.TestCase):
+    def test_thousand_widths(self):
+        device = runnel.Device(runnel.Library())
+        session = runnel.Session(device, path_of("ch_PP-OCRv4_rec_infer"), plan_cache_bytes=LIMIT)
+        for width in (320, 48, 101):
+            session.run({"x": np.zeros((1, 3, 48, width), np.float32)})
+        compiled, times, memory = device.stats().programs_compiled, [], []
+        widths = range(32, 1032)
+        for width in widths:
+            tensor = runnel.Tensor(name=b"x", dtype=1, rank=4)
+            tensor.shape[:4] = (1, 3, 48, width)
+            session.check(session.lib.rnl_model_prepare(session.model, c.byref(tensor), c.c_size_t(1)))
+            stats = session.model_stats()
+            self.assertLessEqual(stats.plan_bytes, LIMIT)
+            times.append(stats.last_plan_ns / 1e6)
+            memory.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+        self.assertGreater(stats.plans_evicted, 0)
+        self.assertEqual(device.stats().programs_compiled, compiled, "a new width compiled something")
+        self.assertLess(memory[-1] - memory[len(memory) // 2], 8 << 10, "memory grows with the widths (KiB)")
+        print(f"planning a width: median {np.median(times):.2f} ms, worst {max(times):.2f} ms; {stats.program_count} programs")
+        session.close()
+        device.close()
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
