@@ -83,7 +83,7 @@ missing_packages() {
     local package how what
     while read -r package how what; do
         [ -z "$package" ] || have "$how" "$what" || echo "$package"
-    done <<<"$1"
+    done < <(sort -u <<<"$1")
 }
 
 as_root() {
