@@ -18,7 +18,7 @@
 
 /* A dense row-major tensor in host memory; data need not be aligned for its type (files give no alignment). */
 typedef struct rnl_host_tensor {
-    rnl_dtype dtype;
+    rnl_dtype dtype; /* ONNX's code without contents where runnel has no such type; the check refuses its users */
     size_t rank;
     int64_t shape[RNL_MAX_RANK];
     const void *data;
@@ -33,7 +33,7 @@ typedef enum rnl_attribute_type {
     RNL_ATTRIBUTE_GRAPH = 5,
     RNL_ATTRIBUTE_FLOATS = 6,
     RNL_ATTRIBUTE_INTS = 7,
-    RNL_ATTRIBUTE_STRINGS = 8
+    RNL_ATTRIBUTE_STRINGS = 8 /* up to 14: others, kept by name alone; the check refuses them */
 } rnl_attribute_type;
 
 typedef struct rnl_attribute {
@@ -60,6 +60,7 @@ typedef struct rnl_node {
     const uint32_t *outputs; /* likewise */
     size_t attribute_count;
     const rnl_attribute *attributes;
+    const char *refusal; /* why this node cannot run, as the reader or the check found; NULL: it can */
 } rnl_node;
 
 typedef struct rnl_value {
@@ -88,6 +89,7 @@ struct rnl_graph {
     rnl_operator_info *operators; /* made by the check, when the graph is loaded */
     size_t operator_count;
     size_t unsupported_count;
+    const char *refusal; /* what else stands against running the graph, or NULL */
 };
 
 /* Attributes with their defaults; a wrong type counts as absent (the check has refused it before). */

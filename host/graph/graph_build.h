@@ -5,13 +5,16 @@
 
 #include "graph/graph.h"
 
+/* The element type of a constant that is no dense tensor. */
+#define RNL_NOT_A_TENSOR 255u
+
 /* An empty graph with one reference and this budget for its own (not the file's) memory. */
 RNL_NODISCARD rnl_status rnl_graph_create(size_t limit_bytes, rnl_graph **out_graph);
 
 /*
- * Sorts the nodes topologically (a cycle is refused, naming a node on it), turns Constant nodes into initialisers,
- * drops Identity's of nothing, finds each node's schema, and makes the operator table. The reader has filled values,
- * nodes (in file order), inputs, outputs.
+ * Sorts the nodes topologically (a cycle is refused, naming a node on it), turns Constant nodes and Identities of
+ * initialisers into initialisers, finds each node's schema, counts (the reader has filled the rest of `info`), and
+ * makes the operator table. The reader has filled values, nodes (in file order), inputs, outputs.
  */
 RNL_NODISCARD rnl_status rnl_graph_finish(rnl_graph *graph);
 

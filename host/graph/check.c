@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "graph/check.h"
+
+#include "base/memory.h"
+#include "graph/names.h"
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_ROWS 4096
+#define MAX_KEY_BYTES 2048
+
+typedef struct check_row {
+    const char *key; /* operator and domain, separated by a NUL's stand-in; first, for rnl_names */
+    const rnl_op_schema *schema;
+    rnl_operator_info info;
+} check_row;
+
+typedef struct check_table {
+    rnl_graph *graph;
+    rnl_names names;
+    check_row *rows;
+    size_t count, capacity;
+    uint8_t *types;
+} check_table;
+
+static rnl_status add_row(check_table *table, const rnl_node *node, const char *key, size_t length)
+{
+    if (table->count == MAX_ROWS)
+        return FAIL(RNL_RESOURCE_EXHAUSTED, "more than %d different operators", MAX_ROWS);
+    TRY(rnl_grow(&table->rows, &table->capacity, table->count + 1, sizeof *table->rows));
+    check_row *row = &table->rows[table->count];
+    TRY(rnl_zone_text(&table->graph->zone, key, length, &row->key));
+    row->info = (rnl_operator_info){.domain = node->domain, .op_type = node->op_type, .reason = ""};
+    row->schema = node->domain[0] == '\0' ? rnl_op_find(node->op_type, node->opset) : NULL;
+    TRY(rnl_names_add(&table->names, key, length, (uint32_t)table->count));
+    table->count++;
+    return RNL_OK;
+}
+
+static rnl_status find_row(check_table *table, const rnl_node *node, check_row **out_row)
+{
+    char key[MAX_KEY_BYTES];
+    size_t op = strlen(node->op_type), domain = strlen(node->domain);
+    if (op + 1 + domain > sizeof key)
+        return FAIL(RNL_INVALID_ARGUMENT, "an operator's name of %zu bytes is too long", op + domain);
+    memcpy(key, node->op_type, op);
+    key[op] = '\n'; /* in no name: readers escape it */
+    memcpy(key + op + 1, node->domain, domain);
+    size_t length = op + 1 + domain;
+    uint32_t index = rnl_names_find(&table->names, table->rows, sizeof *table->rows, key, length);
+    if (index == RNL_NAME_UNKNOWN) {
+        TRY(add_row(table, node, key, length));
+        index = (uint32_t)(table->count - 1);
+    }
+    *out_row = &table->rows[index];
+    return RNL_OK;
+}
+
+static rnl_status give_reason(check_table *table, const rnl_node *node, const char **out_reason)
+{
+    rnl_text reason = {0};
+    rnl_text_add(&reason, "node %zu (%s '%s'): ", (size_t)(node - table->graph->nodes), node->op_type, node->name);
+    (void)rnl_check_node(table->graph, node, table->types, &reason);
+    rnl_status status = reason.status;
+    if (status == RNL_OK)
+        status = rnl_zone_text(&table->graph->zone, reason.data, reason.length, out_reason);
+    rnl_text_free(&reason);
+    return status;
+}
+
+static rnl_status check_node(check_table *table, rnl_node *node)
+{
+    check_row *row;
+    TRY(find_row(table, node, &row));
+    node->schema = row->schema;
+    row->info.node_count++;
+    rnl_check_output_types(node, table->types);
+    if (!rnl_check_node(table->graph, node, table->types, NULL))
+        return RNL_OK;
+    table->graph->unsupported_count++;
+    if (row->info.unsupported_count++ == 0)
+        return give_reason(table, node, &row->info.reason);
+    return RNL_OK;
+}
+
+/* A value that goes from the file straight to an output has no node that could be refused. */
+static rnl_status check_outputs(check_table *table)
+{
+    rnl_graph *graph = table->graph;
+    for (size_t i = 0; i < graph->output_count; i++) {
+        const rnl_value *value = &graph->values[graph->output_values[i]];
+        unsigned type = table->types[graph->output_values[i]];
+        if (value->producer != RNL_NO_NODE || !rnl_check_type_foreign(type))
+            continue;
+        rnl_text text = {0};
+        rnl_text_add(&text, "output '%s' is %s, which is not supported", value->name, rnl_check_type_name(type));
+        rnl_status status = text.status;
+        if (status == RNL_OK)
+            status = rnl_zone_text(&graph->zone, text.data, text.length, &graph->refusal);
+        rnl_text_free(&text);
+        return status;
+    }
+    return RNL_OK;
+}
+
+static int compare_rows(const void *left, const void *right)
+{
+    const check_row *a = left, *b = right;
+    int order = strcmp(a->info.op_type, b->info.op_type);
+    return order ? order : strcmp(a->info.domain, b->info.domain);
+}
+
+static rnl_status publish(check_table *table)
+{
+    rnl_graph *graph = table->graph;
+    if (table->count)
+        qsort(table->rows, table->count, sizeof *table->rows, compare_rows);
+    TRY(rnl_zone_alloc(&graph->zone, table->count, sizeof *graph->operators, &graph->operators));
+    for (size_t i = 0; i < table->count; i++)
+        graph->operators[i] = table->rows[i].info;
+    graph->operator_count = table->count;
+    return RNL_OK;
+}
+
+rnl_status rnl_graph_make_checks(rnl_graph *graph)
+{
+    rnl_status status = RNL_OK;
+    check_table table = {.graph = graph};
+    GOTO(rnl_alloc(graph->value_count, 1, &table.types));
+    rnl_check_declared_types(graph, table.types);
+    graph->unsupported_count = 0;
+    for (size_t i = 0; i < graph->node_count; i++)
+        GOTO(check_node(&table, &graph->nodes[i]));
+    GOTO(check_outputs(&table));
+    GOTO(publish(&table));
+done:
+    rnl_names_free(&table.names);
+    free(table.rows);
+    free(table.types);
+    return status;
+}
+
+rnl_status rnl_graph_check(const rnl_graph *graph, const rnl_operator_info **out_rows, size_t *out_count)
+{
+    *out_rows = graph->operators;
+    *out_count = graph->operator_count;
+    if (graph->unsupported_count == 0 && !graph->refusal)
+        return RNL_OK;
+    rnl_status status;
+    if (graph->unsupported_count)
+        status = FAIL(RNL_UNIMPLEMENTED, "%zu of %zu nodes cannot run", graph->unsupported_count, graph->node_count);
+    else
+        status = FAIL(RNL_UNIMPLEMENTED, "%s", graph->refusal);
+    for (size_t i = 0; i < graph->operator_count; i++)
+        status = rnl_error_add(status, "%s", graph->operators[i].reason);
+    return status;
+}

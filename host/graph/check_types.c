@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Element types as far as the file tells them: of initialisers and inputs, and from there through the operators. */
+#include "graph/check.h"
+
+#include <string.h>
+
+static const char *foreign_name(unsigned code)
+{
+    switch (code) {
+    case 8:
+        return "string";
+    case 14:
+        return "complex64";
+    case 15:
+        return "complex128";
+    case 17:
+        return "float8e4m3fn";
+    case 18:
+        return "float8e4m3fnuz";
+    case 19:
+        return "float8e5m2";
+    case 20:
+        return "float8e5m2fnuz";
+    case 21:
+        return "uint4";
+    case 22:
+        return "int4";
+    case 23:
+        return "float4e2m1";
+    case 24:
+        return "float8e8m0";
+    case 25:
+        return "uint2";
+    case 26:
+        return "int2";
+    case RNL_NOT_A_TENSOR:
+        return "not a dense tensor";
+    default:
+        return "of an unknown type";
+    }
+}
+
+bool rnl_check_type_foreign(unsigned code)
+{
+    return code != 0 && rnl_dtype_bytes((rnl_dtype)code) == 0;
+}
+
+const char *rnl_check_type_name(unsigned code)
+{
+    return rnl_check_type_foreign(code) || code == 0 ? foreign_name(code) : rnl_dtype_name((rnl_dtype)code);
+}
+
+/* Operators whose first output is not of the type of their first input. */
+typedef enum type_rule {
+    SAME_AS_FIRST,
+    SAME_AS_SECOND,
+    SAME_AS_THIRD,
+    ALWAYS_I64,
+    ALWAYS_BOOL,
+    ATTRIBUTE_TO,
+    ATTRIBUTE_VALUE,
+    NOT_KNOWN
+} type_rule;
+
+static type_rule rule_of(const char *op_type)
+{
+    static const struct {
+        const char *op_types;
+        type_rule rule;
+    } rules[] = {
+        {" Where ", SAME_AS_SECOND},
+        {" OneHot ", SAME_AS_THIRD},
+        {" Shape Size ArgMax ArgMin NonZero NonMaxSuppression ", ALWAYS_I64},
+        {" Equal Less LessOrEqual Greater GreaterOrEqual Not And Or Xor IsNaN IsInf ", ALWAYS_BOOL},
+        {" Cast ", ATTRIBUTE_TO},
+        {" ConstantOfShape ", ATTRIBUTE_VALUE},
+        {" CastLike EyeLike RandomNormalLike RandomUniformLike Multinomial Bernoulli QuantizeLinear DequantizeLinear "
+         "DynamicQuantizeLinear ConvInteger MatMulInteger QLinearConv QLinearMatMul BitCast ",
+         NOT_KNOWN},
+    };
+    for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++)
+        if (rnl_check_word(rules[i].op_types, op_type))
+            return rules[i].rule;
+    return SAME_AS_FIRST;
+}
+
+static uint8_t input_type(const rnl_node *node, const uint8_t *types, uint32_t index)
+{
+    return index < node->input_count && node->inputs[index] != RNL_NO_VALUE ? types[node->inputs[index]] : 0;
+}
+
+static uint8_t output_type(const rnl_node *node, const uint8_t *types)
+{
+    const rnl_attribute *value;
+    int64_t to;
+    switch (rule_of(node->op_type)) {
+    case SAME_AS_FIRST:
+        return input_type(node, types, 0);
+    case SAME_AS_SECOND:
+        return input_type(node, types, 1);
+    case SAME_AS_THIRD:
+        return input_type(node, types, 2);
+    case ALWAYS_I64:
+        return RNL_I64;
+    case ALWAYS_BOOL:
+        return RNL_BOOL;
+    case ATTRIBUTE_TO:
+        to = rnl_node_int(node, "to", 0);
+        return to > 0 && to < RNL_NOT_A_TENSOR ? (uint8_t)to : 0;
+    case ATTRIBUTE_VALUE:
+        value = rnl_node_attribute(node, "value");
+        if (!value)
+            return RNL_F32;
+        return value->type == RNL_ATTRIBUTE_TENSOR ? (uint8_t)value->tensor->dtype : 0;
+    case NOT_KNOWN:
+        break;
+    }
+    return 0;
+}
+
+static uint8_t declared_type(const rnl_graph *graph, const rnl_value *value)
+{
+    if (value->constant)
+        return (uint8_t)value->constant->dtype;
+    if (value->input_index < 0)
+        return 0;
+    rnl_dtype dtype = graph->inputs[value->input_index].dtype;
+    return dtype == RNL_DTYPE_NONE ? RNL_NOT_A_TENSOR : (uint8_t)dtype;
+}
+
+void rnl_check_declared_types(const rnl_graph *graph, uint8_t *out_types)
+{
+    for (size_t i = 0; i < graph->value_count; i++)
+        out_types[i] = declared_type(graph, &graph->values[i]);
+}
+
+void rnl_check_output_types(const rnl_node *node, uint8_t *types)
+{
+    if (!node->schema || node->output_count == 0)
+        return;
+    uint32_t count = strcmp(node->op_type, "Split") == 0 ? node->output_count : 1;
+    uint8_t type = output_type(node, types);
+    for (uint32_t k = 0; k < count; k++)
+        if (node->outputs[k] != RNL_NO_VALUE)
+            types[node->outputs[k]] = type;
+}

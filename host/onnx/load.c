@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "onnx/reader.h"
+
+#include "base/memory.h"
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define MIN_BUDGET_BYTES ((size_t)64 << 20)
+#define BUDGET_FACTOR 16 /* the graph's own memory against the file's size: real models need less than 1 */
+
+static void reader_free(rnl_reader *reader)
+{
+    if (!reader)
+        return;
+    rnl_names_free(&reader->values);
+    rnl_names_free(&reader->keywords);
+    free(reader->keyword_texts);
+    rnl_names_free(&reader->functions);
+    free(reader->function_keys);
+    free(reader->metadata);
+    free(reader->inputs);
+    free(reader->outputs);
+    free(reader->pending);
+    free(reader->floats);
+    free(reader->ints);
+    free(reader->strings);
+    free(reader->external_names);
+    if (reader->folder >= 0)
+        close(reader->folder);
+    free(reader);
+}
+
+static size_t budget_for(size_t file_bytes)
+{
+    size_t budget;
+    if (!rnl_size_mul(file_bytes, BUDGET_FACTOR, &budget))
+        return SIZE_MAX;
+    return budget > MIN_BUDGET_BYTES ? budget : MIN_BUDGET_BYTES;
+}
+
+static rnl_status read_into(rnl_graph *graph, rnl_view file, const char *label, const char *folder_path)
+{
+    rnl_status status = RNL_OK;
+    rnl_reader *reader = NULL;
+    if (file.size == 0)
+        return FAIL(RNL_DATA_LOSS, "%s is not an ONNX model: it is empty", label);
+    GOTO(rnl_alloc(1, sizeof *reader, &reader));
+    reader->graph = graph;
+    reader->label = label;
+    reader->file = file;
+    reader->folder = -1;
+    reader->folder_path = folder_path;
+    GOTO(rnl_onnx_read_model(reader));
+    GOTO(rnl_graph_finish(graph));
+done:
+    reader_free(reader);
+    return status;
+}
+
+static rnl_status folder_of(const char *path, char **out_folder)
+{
+    const char *slash = strrchr(path, '/');
+    if (!slash)
+        return rnl_strdup(".", out_folder);
+    TRY(rnl_strdup(path, out_folder));
+    (*out_folder)[slash == path ? 1 : slash - path] = '\0';
+    return RNL_OK;
+}
+
+rnl_status rnl_graph_load(const char *path, rnl_graph **out_graph)
+{
+    *out_graph = NULL;
+    rnl_status status = RNL_OK;
+    rnl_map file = {0};
+    rnl_graph *graph = NULL;
+    char *folder = NULL;
+    if (!path)
+        return FAIL(RNL_INVALID_ARGUMENT, "the path of the model is NULL");
+    GOTO(rnl_map_open(path, &file));
+    GOTO(rnl_graph_create(budget_for(file.size_bytes), &graph));
+    graph->file = file;
+    file = (rnl_map){0};
+    GOTO(folder_of(path, &folder));
+    GOTO(read_into(graph, (rnl_view){graph->file.data, graph->file.size_bytes}, path, folder));
+    *out_graph = graph;
+    graph = NULL;
+done:
+    free(folder);
+    rnl_map_close(&file);
+    rnl_graph_release(graph);
+    return status == RNL_OK ? RNL_OK : rnl_error_add(status, "loading %s", path);
+}
+
+rnl_status rnl_graph_load_memory(const void *data, size_t size_bytes, rnl_graph **out_graph)
+{
+    *out_graph = NULL;
+    rnl_status status = RNL_OK;
+    rnl_graph *graph = NULL;
+    if (!data && size_bytes > 0)
+        return FAIL(RNL_INVALID_ARGUMENT, "the model's data is NULL");
+    GOTO(rnl_graph_create(budget_for(size_bytes), &graph));
+    GOTO(read_into(graph, (rnl_view){data, size_bytes}, "the model in memory", NULL));
+    *out_graph = graph;
+    graph = NULL;
+done:
+    rnl_graph_release(graph);
+    return status == RNL_OK ? RNL_OK : rnl_error_add(status, "loading a model from memory");
+}

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* NodeProto. A node's inputs may be named later in the file than the node: those are kept aside until the end. */
+#include "onnx/reader.h"
+
+#include "base/memory.h"
+#include <string.h>
+
+#define PENDING_VALUE (RNL_NO_VALUE - 1)
+
+typedef struct node_fields {
+    rnl_view_field name, op_type, domain, overload;
+} node_fields;
+
+static size_t node_index(const rnl_reader *reader)
+{
+    return reader->graph->node_count; /* the one being read */
+}
+
+static rnl_status too_many(const rnl_reader *reader, const char *what)
+{
+    return FAIL(RNL_UNIMPLEMENTED, "node %zu of %s has more than %d %s", node_index(reader), reader->label,
+                RNL_MAX_NODE_INPUTS, what);
+}
+
+static rnl_status add_input(rnl_reader *reader, rnl_view name)
+{
+    if (reader->node_input_count == RNL_MAX_NODE_INPUTS)
+        return too_many(reader, "inputs");
+    uint32_t value = RNL_NO_VALUE;
+    if (name.size > 0) {
+        TRY(rnl_onnx_find_value(reader, name, &value));
+        if (value == RNL_NO_VALUE) {
+            TRY(rnl_grow(&reader->pending, &reader->pending_capacity, reader->pending_count + 1,
+                         sizeof *reader->pending));
+            reader->pending[reader->pending_count++] =
+                (rnl_pending_input){(uint32_t)node_index(reader), reader->node_input_count, name};
+            value = PENDING_VALUE;
+        }
+    }
+    reader->node_inputs[reader->node_input_count++] = value;
+    return RNL_OK;
+}
+
+static rnl_status add_output(rnl_reader *reader, rnl_view name)
+{
+    if (reader->node_output_count == RNL_MAX_NODE_INPUTS)
+        return too_many(reader, "outputs");
+    uint32_t value = RNL_NO_VALUE;
+    if (name.size > 0) {
+        TRY(rnl_onnx_define_value(reader, name, "a node's output", &value), "node %zu", node_index(reader));
+        reader->graph->values[value].producer = (uint32_t)node_index(reader);
+    }
+    reader->node_outputs[reader->node_output_count++] = value;
+    return RNL_OK;
+}
+
+static bool on_input(pb_istream_t *stream, const pb_field_t *field, void **arg)
+{
+    (void)field;
+    rnl_reader *reader = *arg;
+    rnl_view name;
+    return rnl_onnx_take(reader, stream, &name) && rnl_onnx_ok(reader, add_input(reader, name));
+}
+
+static bool on_output(pb_istream_t *stream, const pb_field_t *field, void **arg)
+{
+    (void)field;
+    rnl_reader *reader = *arg;
+    rnl_view name;
+    return rnl_onnx_take(reader, stream, &name) && rnl_onnx_ok(reader, add_output(reader, name));
+}
+
+static bool on_attribute(pb_istream_t *stream, const pb_field_t *field, void **arg)
+{
+    (void)field;
+    rnl_reader *reader = *arg;
+    rnl_view bytes;
+    return rnl_onnx_take(reader, stream, &bytes) && rnl_onnx_ok(reader, rnl_onnx_read_attribute(reader, bytes));
+}
+
+static rnl_status find_opset(const rnl_reader *reader, rnl_node *node)
+{
+    for (size_t i = 0; i < reader->opset_count; i++)
+        if (strcmp(reader->opsets[i].domain, node->domain) == 0) {
+            node->opset = reader->opsets[i].version;
+            return RNL_OK;
+        }
+    return FAIL(RNL_INVALID_ARGUMENT, "%s uses the operator domain '%s' without importing it", reader->label,
+                node->domain[0] ? node->domain : "ai.onnx");
+}
+
+/* What stands against running this node, whatever its operator. */
+static const char *refusal_of(const rnl_reader *reader, const rnl_node *node, const node_fields *fields)
+{
+    if (fields->overload.view.size > 0)
+        return "it names an overload of a function, which is not supported";
+    if (reader->function_count == 0)
+        return NULL;
+    char key[RNL_ONNX_KEY_BYTES];
+    size_t length = rnl_onnx_function_key(node->op_type, node->domain, key);
+    if (rnl_names_find(&reader->functions, reader->function_keys, sizeof *reader->function_keys, key, length) ==
+        RNL_NAME_UNKNOWN)
+        return NULL;
+    return "its operator is a function inside the model, which is not supported";
+}
+
+static rnl_status copy_lists(rnl_reader *reader, rnl_node *node)
+{
+    while (reader->node_input_count > 0 && reader->node_inputs[reader->node_input_count - 1] == RNL_NO_VALUE)
+        reader->node_input_count--; /* optional inputs left out at the end */
+    node->input_count = reader->node_input_count;
+    node->output_count = reader->node_output_count;
+    TRY(rnl_onnx_indices(reader, reader->node_inputs, node->input_count, &node->inputs));
+    TRY(rnl_onnx_indices(reader, reader->node_outputs, node->output_count, &node->outputs));
+    if (reader->attribute_count == 0)
+        return RNL_OK;
+    rnl_attribute *attributes;
+    TRY(rnl_zone_alloc(&reader->graph->zone, reader->attribute_count, sizeof *attributes, &attributes));
+    memcpy(attributes, reader->attributes, reader->attribute_count * sizeof *attributes);
+    node->attributes = attributes;
+    node->attribute_count = reader->attribute_count;
+    return RNL_OK;
+}
+
+static rnl_status finish_node(rnl_reader *reader, node_fields *fields)
+{
+    rnl_node *node = &reader->graph->nodes[node_index(reader)];
+    if (fields->op_type.view.size == 0)
+        return FAIL(RNL_INVALID_ARGUMENT, "node %zu of %s names no operator", node_index(reader), reader->label);
+    TRY(rnl_onnx_text(reader, fields->name.view, &node->name));
+    TRY(rnl_onnx_keyword(reader, fields->op_type.view, &node->op_type));
+    TRY(rnl_onnx_keyword(reader, rnl_onnx_plain_domain(fields->domain.view), &node->domain));
+    TRY(find_opset(reader, node));
+    node->refusal = refusal_of(reader, node, fields);
+    TRY(copy_lists(reader, node));
+    reader->graph->node_count++;
+    return RNL_OK;
+}
+
+static rnl_status read_node(rnl_reader *reader, rnl_view bytes)
+{
+    const rnl_view_field none = {.reader = reader};
+    node_fields fields = {none, none, none, none};
+    rnl_pb_Node message = {.input = {{on_input}, reader},
+                           .output = {{on_output}, reader},
+                           .name = RNL_ONNX_VIEW(&fields.name),
+                           .op_type = RNL_ONNX_VIEW(&fields.op_type),
+                           .attribute = {{on_attribute}, reader},
+                           .domain = RNL_ONNX_VIEW(&fields.domain),
+                           .overload = RNL_ONNX_VIEW(&fields.overload)};
+    reader->node_input_count = reader->node_output_count = 0;
+    reader->attribute_count = 0;
+    TRY(rnl_onnx_decode(reader, bytes, rnl_pb_Node_fields, &message, "a node"), "node %zu", node_index(reader));
+    return finish_node(reader, &fields);
+}
+
+static bool on_node(pb_istream_t *stream, const pb_field_t *field, void **arg)
+{
+    (void)field;
+    rnl_reader *reader = *arg;
+    rnl_view bytes;
+    return rnl_onnx_take(reader, stream, &bytes) && rnl_onnx_ok(reader, read_node(reader, bytes));
+}
+
+/* Inputs named before what produces them. */
+static rnl_status resolve_pending(rnl_reader *reader)
+{
+    for (size_t i = 0; i < reader->pending_count; i++) {
+        const rnl_pending_input *pending = &reader->pending[i];
+        const rnl_node *node = &reader->graph->nodes[pending->node];
+        uint32_t value;
+        TRY(rnl_onnx_find_value(reader, pending->name, &value));
+        if (value == RNL_NO_VALUE) {
+            const char *name;
+            TRY(rnl_onnx_text(reader, pending->name, &name));
+            return FAIL(RNL_INVALID_ARGUMENT, "node %u (%s '%s') reads '%s', which nothing in the graph produces",
+                        pending->node, node->op_type, node->name, name);
+        }
+        uint32_t *inputs = (uint32_t *)(uintptr_t)node->inputs; /* the reader's own until the graph is finished */
+        inputs[pending->input] = value;
+    }
+    return RNL_OK;
+}
+
+rnl_status rnl_onnx_read_nodes(rnl_reader *reader, rnl_view bytes)
+{
+    rnl_graph *graph = reader->graph;
+    TRY(rnl_zone_alloc(&graph->zone, reader->survey.nodes, sizeof *graph->nodes, &graph->nodes));
+    rnl_pb_GraphNodes message = {.node = {{on_node}, reader}};
+    TRY(rnl_onnx_decode(reader, bytes, rnl_pb_GraphNodes_fields, &message, "its graph"));
+    return resolve_pending(reader);
+}

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The reader's parts, in the order in which a file passes through them: load.c opens it, model.c reads the outermost
+ * message, survey.c walks all nested messages once (depth, counts), values.c makes the values that the file gives,
+ * node.c and attribute.c the nodes. tensor.c and tensor_data.c read tensors, external.c their data in other files.
+ */
+#ifndef RUNNEL_ONNX_READER_H
+#define RUNNEL_ONNX_READER_H
+
+#include "graph/graph_build.h"
+#include "graph/names.h"
+#include <onnx_fields.pb.h>
+#include <pb_decode.h>
+
+#define RNL_ONNX_MAX_DEPTH 64 /* nested messages */
+#define RNL_ONNX_MAX_NODES 1000000
+#define RNL_ONNX_MAX_INITIALIZERS 1000000
+#define RNL_ONNX_MAX_VALUES 2000000
+#define RNL_ONNX_MAX_ATTRIBUTES 64 /* of one node */
+#define RNL_ONNX_MAX_IMPORTS 64
+#define RNL_ONNX_MAX_FUNCTIONS 4096
+#define RNL_ONNX_MAX_EXTERNAL 4096
+#define RNL_ONNX_MAX_KEYWORD_BYTES 200
+#define RNL_ONNX_MAX_TYPE 28 /* TensorProto.DataType */
+
+/* Bytes of the model; `data` is NULL when a field is not there. */
+typedef struct rnl_view {
+    const uint8_t *data;
+    size_t size;
+} rnl_view;
+
+/* What the file holds, counted before memory is taken for it. */
+typedef struct rnl_survey {
+    size_t all_nodes; /* subgraphs' too */
+    size_t nodes, node_outputs, initializers, sparse_initializers, inputs, outputs;
+} rnl_survey;
+
+typedef struct rnl_opset {
+    const char *domain;
+    int64_t version;
+} rnl_opset;
+
+/* A node's input whose producer the file had not named yet. */
+typedef struct rnl_pending_input {
+    uint32_t node, input;
+    rnl_view name;
+} rnl_pending_input;
+
+typedef struct rnl_reader {
+    rnl_graph *graph;
+    const char *label; /* names the model in messages */
+    rnl_view file;
+    rnl_status status; /* the first failure inside a callback */
+    rnl_survey survey;
+
+    rnl_names values;   /* of graph->values */
+    rnl_names keywords; /* of keyword_texts: names of operators, domains and attributes, each stored once */
+    const char **keyword_texts;
+    size_t keyword_count, keyword_capacity;
+    rnl_opset opsets[RNL_ONNX_MAX_IMPORTS];
+    size_t opset_count;
+    rnl_names functions;        /* of function_keys */
+    const char **function_keys; /* name and domain, as rnl_onnx_function_key makes them */
+    size_t function_count, function_capacity;
+    rnl_metadata *metadata;
+    size_t metadata_count, metadata_capacity;
+
+    struct rnl_value_info_fields *inputs, *outputs;
+    size_t input_count, output_count;
+
+    char *text_room; /* what is left of the current block of short texts */
+    size_t text_left;
+    uint32_t *index_room;
+    size_t index_left;
+
+    rnl_pending_input *pending;
+    size_t pending_count, pending_capacity;
+    uint32_t node_inputs[RNL_MAX_NODE_INPUTS], node_outputs[RNL_MAX_NODE_INPUTS]; /* of the node being read */
+    uint32_t node_input_count, node_output_count;
+    rnl_attribute attributes[RNL_ONNX_MAX_ATTRIBUTES];
+    size_t attribute_count;
+    float *floats; /* of the attribute being read */
+    int64_t *ints;
+    const char **strings;
+    size_t float_count, float_capacity, int_count, int_capacity, string_count, string_capacity;
+
+    int folder;              /* the model's own, -1 while it was not needed */
+    const char *folder_path; /* NULL when the model is in memory */
+    const char **external_names;
+    size_t external_capacity;
+} rnl_reader;
+
+/* ---- fields.c: views and messages ---- */
+
+/* For callbacks: true when `status` is RNL_OK, else it is kept as the reader's and decoding stops. */
+bool rnl_onnx_ok(rnl_reader *reader, rnl_status status);
+/* Takes a field's bytes off the stream; false when the field has no length of its own (a wrong wire type). */
+bool rnl_onnx_take(rnl_reader *reader, pb_istream_t *stream, rnl_view *out_view);
+/* The callback of a field of which only the last occurrence counts. */
+typedef struct rnl_view_field {
+    rnl_reader *reader;
+    rnl_view view;
+} rnl_view_field;
+bool rnl_onnx_on_view(pb_istream_t *stream, const pb_field_t *field, void **arg);
+#define RNL_ONNX_VIEW(field)                                                                                           \
+    (pb_callback_t)                                                                                                    \
+    {                                                                                                                  \
+        {rnl_onnx_on_view}, (field)                                                                                    \
+    }
+/* Fills `message`, which holds zeros and callbacks. `what` is named when the bytes are no such message. */
+RNL_NODISCARD rnl_status rnl_onnx_decode(rnl_reader *reader, rnl_view bytes, const pb_msgdesc_t *fields, void *message,
+                                         const char *what);
+
+/* ---- texts.c ---- */
+
+/*
+ * The text itself when it is printable UTF-8, else one with "\x1b" in place of what is not, so that messages can name
+ * it. NUL bytes are refused.
+ */
+RNL_NODISCARD rnl_status rnl_onnx_printable(rnl_reader *reader, rnl_view view, rnl_view *out_view);
+/* A printable copy in the graph's zone; "" when absent. */
+RNL_NODISCARD rnl_status rnl_onnx_text(rnl_reader *reader, rnl_view view, const char **out_text);
+/* A copy as it is, though without NUL: for contents, not names. */
+RNL_NODISCARD rnl_status rnl_onnx_raw_text(rnl_reader *reader, rnl_view view, const char **out_text);
+/* A printable copy, each text stored once. At most RNL_ONNX_MAX_KEYWORD_BYTES. */
+RNL_NODISCARD rnl_status rnl_onnx_keyword(rnl_reader *reader, rnl_view view, const char **out_text);
+RNL_NODISCARD rnl_status rnl_onnx_indices(rnl_reader *reader, const uint32_t *indices, size_t count,
+                                          const uint32_t **out_copy);
+
+/* ---- survey.c ---- */
+
+RNL_NODISCARD rnl_status rnl_onnx_survey(rnl_reader *reader, rnl_view graph);
+
+/* ---- model.c ---- */
+
+#define RNL_ONNX_KEY_BYTES (8 * RNL_ONNX_MAX_KEYWORD_BYTES + 2) /* escaped, a byte may take four */
+/* One text for an operator's name and domain; returns its length. */
+size_t rnl_onnx_function_key(const char *name, const char *domain, char key[RNL_ONNX_KEY_BYTES]);
+/* "" for "ai.onnx", which is another way to write the default domain. */
+rnl_view rnl_onnx_plain_domain(rnl_view domain);
+
+/* Reads the whole model into the reader's graph, unfinished. */
+RNL_NODISCARD rnl_status rnl_onnx_read_model(rnl_reader *reader);
+
+/* ---- values.c ---- */
+
+RNL_NODISCARD rnl_status rnl_onnx_read_values(rnl_reader *reader, rnl_view graph);
+/* After the nodes. */
+RNL_NODISCARD rnl_status rnl_onnx_read_outputs(rnl_reader *reader);
+/* The value of this name, or RNL_NO_VALUE. */
+RNL_NODISCARD rnl_status rnl_onnx_find_value(rnl_reader *reader, rnl_view name, uint32_t *out_value);
+/* A new value; refused when something already produces this name. `what` says what it is to be. */
+RNL_NODISCARD rnl_status rnl_onnx_define_value(rnl_reader *reader, rnl_view name, const char *what,
+                                               uint32_t *out_value);
+
+/* ---- value_info.c ---- */
+
+typedef struct rnl_value_info_fields {
+    rnl_view name;
+    rnl_value_info info; /* all but the name */
+} rnl_value_info_fields;
+RNL_NODISCARD rnl_status rnl_onnx_read_value_info(rnl_reader *reader, rnl_view bytes, const char *what,
+                                                  rnl_value_info_fields *out_fields);
+
+/* ---- node.c, attribute.c ---- */
+
+RNL_NODISCARD rnl_status rnl_onnx_read_nodes(rnl_reader *reader, rnl_view graph);
+/* Appends to the reader's attributes. */
+RNL_NODISCARD rnl_status rnl_onnx_read_attribute(rnl_reader *reader, rnl_view bytes);
+
+/* ---- tensor.c, tensor_data.c, external.c ---- */
+
+/* `what` names the tensor when it has no name of its own. */
+RNL_NODISCARD rnl_status rnl_onnx_read_tensor(rnl_reader *reader, rnl_view bytes, const char *what, rnl_view *out_name,
+                                              rnl_host_tensor *out_tensor);
+/* The elements of a tensor that is not given as raw bytes. `tensor` has type and shape. */
+RNL_NODISCARD rnl_status rnl_onnx_read_elements(rnl_reader *reader, rnl_view bytes, rnl_host_tensor *tensor);
+typedef struct rnl_external {
+    rnl_view location, offset, length;
+} rnl_external;
+/* Maps the file, once, and points `tensor`, which has type, shape and size, into it. */
+RNL_NODISCARD rnl_status rnl_onnx_read_external(rnl_reader *reader, const rnl_external *external,
+                                                rnl_host_tensor *tensor);
+
+#endif
