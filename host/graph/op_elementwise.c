@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "graph/op_common.h"
+#include "graph/op_rows.h"
+
+rnl_status rnl_infer_unary(rnl_op_context *context)
+{
+    TRY(rnl_infer_begin(context));
+    return rnl_output_like(context, 0, context->inputs[0].dtype);
+}
+
+rnl_status rnl_infer_isnan(rnl_op_context *context)
+{
+    TRY(rnl_infer_begin(context));
+    return rnl_output_like(context, 0, RNL_BOOL);
+}
+
+rnl_status rnl_infer_gelu(rnl_op_context *context)
+{
+    static const char *const choices[] = {"none", "tanh"};
+    int choice;
+    TRY(rnl_infer_begin(context));
+    TRY(rnl_choose(context->node, "approximate", choices, 2, &choice));
+    return rnl_output_like(context, 0, context->inputs[0].dtype);
+}
+
+/* All inputs broadcast together; the output has `dtype`. */
+static rnl_status broadcast_inputs(rnl_op_context *context, rnl_dtype dtype)
+{
+    int64_t shape[RNL_MAX_RANK];
+    size_t rank = 0;
+    for (size_t i = 0; i < context->input_count; i++) {
+        const rnl_tensor_desc *input = &context->inputs[i];
+        TRY(rnl_broadcast_shapes(shape, rank, input->shape, input->rank, shape, &rank));
+    }
+    return rnl_output_set(context, 0, dtype, shape, rank);
+}
+
+rnl_status rnl_infer_variadic(rnl_op_context *context)
+{
+    TRY(rnl_infer_begin(context));
+    TRY(rnl_same_dtype(context, 0, context->input_count - 1));
+    return broadcast_inputs(context, context->inputs[0].dtype);
+}
+
+rnl_status rnl_infer_binary(rnl_op_context *context)
+{
+    return rnl_infer_variadic(context);
+}
+
+rnl_status rnl_infer_mod(rnl_op_context *context)
+{
+    TRY(rnl_infer_variadic(context));
+    int64_t fmod = rnl_node_int(context->node, "fmod", 0);
+    if (fmod != 0 && fmod != 1)
+        return FAIL(RNL_INVALID_ARGUMENT, "attribute 'fmod' of Mod is %" PRId64 "; it can be 0 or 1", fmod);
+    if (fmod == 0 && context->node->opset < 28 && (RNL_TYPES_FLOAT_64 & RNL_TYPE_BIT(context->inputs[0].dtype)))
+        return FAIL(RNL_INVALID_ARGUMENT, "Mod of floats needs fmod=1 before opset 28");
+    return RNL_OK;
+}
+
+/* The exponent may have a type of its own from opset 12 on. */
+rnl_status rnl_infer_pow(rnl_op_context *context)
+{
+    TRY(rnl_infer_begin(context));
+    if (context->node->opset < 12)
+        TRY(rnl_same_dtype(context, 0, 1));
+    TRY(rnl_check_dtype(context, 1, RNL_TYPES_NUMERIC));
+    return broadcast_inputs(context, context->inputs[0].dtype);
+}
+
+rnl_status rnl_infer_compare(rnl_op_context *context)
+{
+    TRY(rnl_infer_begin(context));
+    TRY(rnl_same_dtype(context, 0, 1));
+    return broadcast_inputs(context, RNL_BOOL);
+}
+
+rnl_status rnl_infer_prelu(rnl_op_context *context)
+{
+    TRY(rnl_infer_begin(context));
+    TRY(rnl_same_dtype(context, 0, 1));
+    TRY(rnl_check_broadcast_to(context, 1, context->inputs[0].shape, context->inputs[0].rank));
+    return rnl_output_like(context, 0, context->inputs[0].dtype);
+}
+
+rnl_status rnl_infer_where(rnl_op_context *context)
+{
+    TRY(rnl_infer_begin(context));
+    TRY(rnl_same_dtype(context, 1, 2));
+    return broadcast_inputs(context, context->inputs[1].dtype);
+}
+
+rnl_status rnl_infer_clip(rnl_op_context *context)
+{
+    TRY(rnl_infer_begin(context));
+    TRY(rnl_same_dtype(context, 0, 2));
+    for (size_t i = 1; i < context->input_count; i++)
+        if (rnl_input_exists(context, i) && rnl_desc_elements(&context->inputs[i]) != 1)
+            return FAIL(RNL_INVALID_ARGUMENT, "a bound of Clip has shape %s; it must be one element",
+                        rnl_shape_format(context->inputs[i].shape, context->inputs[i].rank).text);
+    return rnl_output_like(context, 0, context->inputs[0].dtype);
+}
+
+rnl_status rnl_infer_cast(rnl_op_context *context)
+{
+    int64_t to;
+    TRY(rnl_infer_begin(context));
+    TRY(rnl_require_int(context->node, "to", &to));
+    if (to < 0 || to > RNL_BF16 || !(RNL_TYPES_ALL & RNL_TYPE_BIT(to)))
+        return FAIL(RNL_UNIMPLEMENTED, "Cast to ONNX type %" PRId64 " is not implemented", to);
+    return rnl_output_like(context, 0, (rnl_dtype)to);
+}
+
+rnl_status rnl_infer_cast_like(rnl_op_context *context)
+{
+    TRY(rnl_infer_begin(context));
+    return rnl_output_like(context, 0, context->inputs[1].dtype);
+}
+
+/* Inference only: training_mode must be known, and false. */
+static rnl_status check_dropout_mode(const rnl_op_context *context)
+{
+    if (!rnl_input_exists(context, 2))
+        return RNL_OK;
+    const rnl_tensor_desc *mode = &context->inputs[2];
+    if (mode->dtype != RNL_BOOL || rnl_desc_elements(mode) != 1)
+        return FAIL(RNL_INVALID_ARGUMENT, "training_mode of Dropout must be one bool");
+    if (!mode->host)
+        return FAIL(RNL_FAILED_PRECONDITION, "training_mode (input 2) of Dropout is not known while planning");
+    if (*(const unsigned char *)mode->host)
+        return FAIL(RNL_UNIMPLEMENTED, "Dropout is implemented for inference only (training_mode = false)");
+    return RNL_OK;
+}
+
+rnl_status rnl_infer_dropout(rnl_op_context *context)
+{
+    TRY(rnl_infer_begin(context));
+    TRY(check_dropout_mode(context));
+    rnl_dtype dtype = context->inputs[0].dtype;
+    TRY(rnl_output_like(context, 0, dtype));
+    return rnl_output_like(context, 1, context->node->opset < 10 ? dtype : RNL_BOOL);
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The functions that the rows in op_list.c name. */
+#ifndef RUNNEL_GRAPH_OP_ROWS_H
+#define RUNNEL_GRAPH_OP_ROWS_H
+
+#include "graph/op.h"
+
+/* op_elementwise.c */
+rnl_status rnl_infer_unary(rnl_op_context *context);
+rnl_status rnl_infer_isnan(rnl_op_context *context);
+rnl_status rnl_infer_gelu(rnl_op_context *context);
+rnl_status rnl_infer_binary(rnl_op_context *context);
+rnl_status rnl_infer_mod(rnl_op_context *context);
+rnl_status rnl_infer_pow(rnl_op_context *context);
+rnl_status rnl_infer_compare(rnl_op_context *context);
+rnl_status rnl_infer_prelu(rnl_op_context *context);
+rnl_status rnl_infer_variadic(rnl_op_context *context);
+rnl_status rnl_infer_where(rnl_op_context *context);
+rnl_status rnl_infer_clip(rnl_op_context *context);
+rnl_status rnl_infer_cast(rnl_op_context *context);
+rnl_status rnl_infer_cast_like(rnl_op_context *context);
+rnl_status rnl_infer_dropout(rnl_op_context *context);
+
+/* op_shape.c */
+rnl_status rnl_infer_shape(rnl_op_context *context);
+rnl_status rnl_infer_size(rnl_op_context *context);
+rnl_status rnl_infer_reshape(rnl_op_context *context);
+rnl_status rnl_infer_flatten(rnl_op_context *context);
+rnl_status rnl_infer_squeeze(rnl_op_context *context);
+rnl_status rnl_infer_unsqueeze(rnl_op_context *context);
+rnl_status rnl_infer_transpose(rnl_op_context *context);
+rnl_status rnl_infer_expand(rnl_op_context *context);
+rnl_status rnl_infer_tile(rnl_op_context *context);
+rnl_status rnl_infer_constant_of_shape(rnl_op_context *context);
+rnl_status rnl_infer_depth_to_space(rnl_op_context *context);
+rnl_status rnl_infer_space_to_depth(rnl_op_context *context);
+
+/* op_range.c */
+rnl_status rnl_infer_range(rnl_op_context *context);
+rnl_status rnl_evaluate_range(rnl_op_context *context);
+
+/* op_slice.c, op_split.c, op_pad.c */
+rnl_status rnl_infer_slice(rnl_op_context *context);
+rnl_status rnl_infer_gather(rnl_op_context *context);
+rnl_status rnl_infer_split(rnl_op_context *context);
+rnl_status rnl_infer_concat(rnl_op_context *context);
+rnl_status rnl_infer_pad(rnl_op_context *context);
+
+/* op_reduce.c, op_window.c, op_conv.c, op_resize.c, op_matrix.c, op_normalize.c */
+rnl_status rnl_infer_reduce(rnl_op_context *context);
+rnl_status rnl_infer_conv(rnl_op_context *context);
+rnl_status rnl_infer_conv_transpose(rnl_op_context *context);
+rnl_status rnl_infer_pool(rnl_op_context *context);
+rnl_status rnl_infer_global_pool(rnl_op_context *context);
+rnl_status rnl_infer_resize(rnl_op_context *context);
+rnl_status rnl_infer_matmul(rnl_op_context *context);
+rnl_status rnl_infer_gemm(rnl_op_context *context);
+rnl_status rnl_infer_batch_normalization(rnl_op_context *context);
+rnl_status rnl_infer_instance_normalization(rnl_op_context *context);
+rnl_status rnl_infer_layer_normalization(rnl_op_context *context);
+rnl_status rnl_infer_lrn(rnl_op_context *context);
+rnl_status rnl_infer_softmax(rnl_op_context *context);
+
+/* eval_unary.c, eval_binary.c */
+rnl_status rnl_evaluate_unary(rnl_op_context *context);
+rnl_status rnl_evaluate_isnan(rnl_op_context *context);
+rnl_status rnl_evaluate_binary(rnl_op_context *context);
+rnl_status rnl_evaluate_pow(rnl_op_context *context);
+rnl_status rnl_evaluate_compare(rnl_op_context *context);
+rnl_status rnl_evaluate_variadic(rnl_op_context *context);
+
+/* eval_select.c */
+rnl_status rnl_evaluate_where(rnl_op_context *context);
+rnl_status rnl_evaluate_clip(rnl_op_context *context);
+rnl_status rnl_evaluate_cast(rnl_op_context *context);
+rnl_status rnl_evaluate_dropout(rnl_op_context *context);
+
+/* eval_shape.c: what only moves bytes. Shape and Size read no contents. */
+rnl_status rnl_evaluate_copy(rnl_op_context *context);
+rnl_status rnl_evaluate_shape(rnl_op_context *context);
+rnl_status rnl_evaluate_size(rnl_op_context *context);
+rnl_status rnl_evaluate_transpose(rnl_op_context *context);
+rnl_status rnl_evaluate_expand(rnl_op_context *context);
+rnl_status rnl_evaluate_tile(rnl_op_context *context);
+rnl_status rnl_evaluate_constant_of_shape(rnl_op_context *context);
+
+/* eval_slice.c */
+rnl_status rnl_evaluate_slice(rnl_op_context *context);
+rnl_status rnl_evaluate_gather(rnl_op_context *context);
+rnl_status rnl_evaluate_split(rnl_op_context *context);
+rnl_status rnl_evaluate_concat(rnl_op_context *context);
+rnl_status rnl_evaluate_pad(rnl_op_context *context);
+
+/* eval_reduce.c */
+rnl_status rnl_evaluate_reduce(rnl_op_context *context);
+
+#endif
