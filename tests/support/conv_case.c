@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "support/conv_case.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The tensors of a running case, and its result in float64. */
+typedef struct conv_run {
+    conv_case test;
+    int64_t out[3];
+    op_tensor *src, *weight, *bias, *dst;
+    double *expected; /* [n][m][d][h][w] */
+} conv_run;
+
+static void set_defaults(conv_case *test)
+{
+    test->spatial = test->spatial ? test->spatial : 2;
+    test->groups = test->groups ? test->groups : 1;
+    test->dtype = test->dtype ? test->dtype : RNL_F32;
+    for (size_t i = 0; i < 3; ++i) {
+        test->stride[i] = test->stride[i] ? test->stride[i] : 1;
+        test->dilation[i] = test->dilation[i] ? test->dilation[i] : 1;
+    }
+}
+
+static int64_t out_size(const conv_case *test, size_t i)
+{
+    const int64_t window = (test->taps[i] - 1) * test->dilation[i] + 1, pads = test->pad_begin[i] + test->pad_end[i];
+    if (test->transposed)
+        return (test->size[i] - 1) * test->stride[i] + window - pads;
+    return (test->size[i] + pads - window) / test->stride[i] + 1;
+}
+
+static void image_shape(const conv_case *test, int64_t channels, const int64_t *size, int64_t shape[5])
+{
+    shape[0] = test->batch;
+    shape[1] = channels;
+    for (size_t i = 0; i < test->spatial; ++i)
+        shape[i + 2] = size[i];
+}
+
+static op_tensor *create_image(const conv_case *test, int64_t channels, const int64_t *size)
+{
+    int64_t shape[5];
+    image_shape(test, test->slices ? channels + 7 : channels, size, shape);
+    op_tensor *image = op_tensor_create(test->dtype, test->spatial + 2, shape, OP_CHANNELS_LAST);
+    if (test->slices) {
+        image->view.shape[1] = channels;
+        image->view.offset += 3;
+    }
+    return image;
+}
+
+static void weight_shape(const conv_case *test, int64_t shape[5])
+{
+    shape[0] = test->transposed ? test->channels : test->filters;
+    shape[1] = (test->transposed ? test->filters : test->channels) / test->groups;
+    for (size_t i = 0; i < test->spatial; ++i)
+        shape[i + 2] = test->taps[i];
+}
+
+/* The weights as the model has them; only their packed copy is used by the device. */
+static rnl_view pack_weights(const conv_run *run)
+{
+    const conv_case *test = &run->test;
+    rnl_view view;
+    int64_t elements = 0, at[RNL_MAX_RANK];
+    rnl_conv_weight_layout(test->transposed, test->groups, 0, test->dtype, test->spatial + 2, run->weight->view.shape,
+                           &view, &elements);
+    op_tensor *packed = op_tensor_create(test->dtype, 1, &elements, OP_ROW_MAJOR);
+    op_fill(packed, OP_RANDOM, 0, 0);
+    for (int64_t i = 0; i < op_elements(run->weight); ++i) {
+        int64_t to = 0;
+        op_coordinates(run->weight, i, at);
+        for (size_t d = 0; d < view.rank; ++d)
+            to += at[d] * view.stride[d];
+        op_put(packed, &to, op_get(run->weight, at));
+    }
+    view.slot = packed->view.slot;
+    view.offset = packed->view.offset;
+    return view;
+}
+
+static int64_t pixel_count(const conv_case *test, const int64_t *size)
+{
+    int64_t count = 1;
+    for (size_t i = 0; i < test->spatial; ++i)
+        count *= size[i];
+    return count;
+}
+
+static void split(const conv_case *test, int64_t flat, const int64_t *size, int64_t *at)
+{
+    for (size_t i = test->spatial; i-- > 0;) {
+        at[i] = flat % size[i];
+        flat /= size[i];
+    }
+}
+
+/* The output pixel that an input pixel reaches through a tap; -1 where there is none. */
+static int64_t reached(const conv_run *run, const int64_t *from, const int64_t *tap)
+{
+    const conv_case *test = &run->test;
+    int64_t flat = 0;
+    for (size_t i = 0; i < test->spatial; ++i) {
+        int64_t at = 0;
+        if (test->transposed) {
+            at = from[i] * test->stride[i] + tap[i] * test->dilation[i] - test->pad_begin[i];
+        } else {
+            const int64_t scaled = from[i] + test->pad_begin[i] - tap[i] * test->dilation[i];
+            if (scaled < 0 || scaled % test->stride[i])
+                return -1;
+            at = scaled / test->stride[i];
+        }
+        if (at < 0 || at >= run->out[i])
+            return -1;
+        flat = flat * run->out[i] + at;
+    }
+    return flat;
+}
+
+static void scatter_channels(conv_run *run, const int64_t *src_at, const int64_t *tap, int64_t to)
+{
+    const conv_case *test = &run->test;
+    const int64_t group_filters = test->filters / test->groups, group_channels = test->channels / test->groups;
+    const int64_t pixels = pixel_count(test, run->out);
+    int64_t x_at[RNL_MAX_RANK] = {src_at[0]}, w_at[RNL_MAX_RANK] = {0};
+    memcpy(x_at + 2, src_at + 2, 3 * sizeof *x_at);
+    memcpy(w_at + 2, tap, 3 * sizeof *w_at);
+    for (int64_t c = 0; c < test->channels; ++c) {
+        x_at[1] = c;
+        const double x = op_get(run->src, x_at).f;
+        for (int64_t j = 0; j < group_filters; ++j) {
+            const int64_t m = c / group_channels * group_filters + j;
+            w_at[0] = test->transposed ? c : m;
+            w_at[1] = test->transposed ? j : c % group_channels;
+            run->expected[(src_at[0] * test->filters + m) * pixels + to] += x * op_get(run->weight, w_at).f;
+        }
+    }
+}
+
+/* Scatters each input pixel, where the kernels gather. */
+static void compute_expected(conv_run *run)
+{
+    const conv_case *test = &run->test;
+    const int64_t pixels = pixel_count(test, run->out), inputs = pixel_count(test, test->size);
+    const int64_t taps = pixel_count(test, test->taps);
+    int64_t src_at[5] = {0}, tap[3] = {0};
+    run->expected = calloc((size_t)(test->batch * test->filters * pixels) + 1, sizeof *run->expected);
+    ck_assert_ptr_nonnull(run->expected);
+    for (int64_t i = 0; run->bias && i < test->batch * test->filters * pixels; ++i)
+        run->expected[i] = op_get(run->bias, (const int64_t[]){i / pixels % test->filters}).f;
+    for (int64_t i = 0; i < test->batch * inputs * taps; ++i) {
+        src_at[0] = i / taps / inputs;
+        split(test, i / taps % inputs, test->size, src_at + 2);
+        split(test, i % taps, test->taps, tap);
+        const int64_t to = reached(run, src_at + 2, tap);
+        if (to >= 0)
+            scatter_channels(run, src_at, tap, to);
+    }
+}
+
+static op_value expected_at(void *user, const int64_t *at)
+{
+    const conv_run *run = user;
+    int64_t flat = at[0] * run->test.filters + at[1];
+    for (size_t i = 0; i < run->test.spatial; ++i)
+        flat = flat * run->out[i] + at[i + 2];
+    return op_float(run->expected[flat]);
+}
+
+static void note(const conv_case *t)
+{
+    op_note("%s %zuD n%" PRId64 " c%" PRId64 " m%" PRId64 " g%" PRId64 " size %" PRId64 ",%" PRId64 ",%" PRId64
+            " taps %" PRId64 ",%" PRId64 ",%" PRId64 " stride %" PRId64 ",%" PRId64 ",%" PRId64 " dilation %" PRId64
+            ",%" PRId64 ",%" PRId64 " pads %" PRId64 ",%" PRId64 ",%" PRId64 ";%" PRId64 ",%" PRId64 ",%" PRId64
+            " bias %d slices %d %s",
+            t->transposed ? "transposed" : "conv", t->spatial, t->batch, t->channels, t->filters, t->groups, t->size[0],
+            t->size[1], t->size[2], t->taps[0], t->taps[1], t->taps[2], t->stride[0], t->stride[1], t->stride[2],
+            t->dilation[0], t->dilation[1], t->dilation[2], t->pad_begin[0], t->pad_begin[1], t->pad_begin[2],
+            t->pad_end[0], t->pad_end[1], t->pad_end[2], t->bias, t->slices, rnl_dtype_name(t->dtype));
+}
+
+static void create_tensors(conv_run *run)
+{
+    const conv_case *test = &run->test;
+    int64_t shape[5];
+    weight_shape(test, shape);
+    run->src = create_image(test, test->channels, test->size);
+    run->weight = op_tensor_create(test->dtype, test->spatial + 2, shape, OP_ROW_MAJOR);
+    run->dst = create_image(test, test->filters, run->out);
+    op_fill(run->src, OP_RANDOM, -1, 1);
+    op_fill(run->weight, OP_RANDOM, -1, 1);
+    if (!test->bias)
+        return;
+    run->bias = op_tensor_create(test->dtype, 1, &test->filters, OP_ROW_MAJOR);
+    op_fill(run->bias, OP_RANDOM, -1, 1);
+}
+
+void conv_case_run(const conv_case *given)
+{
+    conv_run run = {.test = *given};
+    conv_case *test = &run.test;
+    set_defaults(test);
+    for (size_t i = 0; i < test->spatial; ++i)
+        run.out[i] = out_size(test, i);
+    note(test);
+    create_tensors(&run);
+    rnl_conv_params params = {.spatial = test->spatial, .groups = test->groups};
+    memcpy(params.stride, test->stride, sizeof params.stride);
+    memcpy(params.dilation, test->dilation, sizeof params.dilation);
+    memcpy(params.pad_begin, test->pad_begin, sizeof params.pad_begin);
+    const rnl_view weight = pack_weights(&run);
+    const rnl_view *bias = run.bias ? &run.bias->view : NULL;
+    op_expect(RNL_OK, (test->transposed ? rnl_op_conv_transpose : rnl_op_conv)(op_list(), &params, &run.src->view,
+                                                                               &weight, bias, &run.dst->view));
+    op_run();
+    compute_expected(&run);
+    /* Each f32 addition of products of at most 1 may round by half a unit of a sum of at most that many. */
+    const double terms = (double)(pixel_count(test, test->taps) * test->channels / test->groups + 1);
+    op_bound bound = op_tolerance(test->dtype);
+    bound.absolute += terms * 0x1p-23;
+    op_check(run.dst, expected_at, &run, bound);
+    free(run.expected);
+    op_reset();
+}
+
+static int64_t pick(int64_t low, int64_t high)
+{
+    return low + (int64_t)(op_random() % (uint64_t)(high - low + 1));
+}
+
+conv_case conv_case_random(bool transposed)
+{
+    static const int64_t counts[] = {1, 2, 3, 5, 7, 16, 17, 33};
+    static const rnl_dtype types[] = {RNL_F32, RNL_F32, RNL_F16, RNL_BF16};
+    conv_case test = {.transposed = transposed, .spatial = (size_t)pick(1, 3), .batch = pick(1, 2)};
+    const bool depthwise = pick(0, 3) == 0;
+    test.groups = depthwise ? counts[pick(2, 7)] : pick(0, 2) ? 1 : pick(2, 3);
+    test.channels = test.groups * (depthwise ? 1 : counts[pick(0, 7)]);
+    test.filters = test.groups * (depthwise ? pick(1, 2) : counts[pick(0, 7)]);
+    for (size_t i = 0; i < test.spatial; ++i) {
+        test.taps[i] = pick(1, 3);
+        test.stride[i] = pick(1, 3);
+        test.dilation[i] = pick(1, 2);
+        const int64_t window = (test.taps[i] - 1) * test.dilation[i] + 1;
+        test.pad_begin[i] = pick(0, window - 1);
+        test.pad_end[i] = pick(0, window - 1);
+        test.size[i] = pick(1, test.spatial == 1 ? 40 : test.spatial == 2 ? 14 : 6);
+        const int64_t short_by = transposed ? 1 - out_size(&test, i) : window - test.size[i];
+        if (short_by > 0)
+            test.size[i] += short_by;
+    }
+    test.bias = pick(0, 1);
+    test.slices = pick(0, 2) == 0;
+    test.dtype = types[pick(0, 3)];
+    return test;
+}

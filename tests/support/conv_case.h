@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One convolution or transposed convolution, run and compared with a float64 reference. */
+#ifndef RUNNEL_TESTS_CONV_CASE_H
+#define RUNNEL_TESTS_CONV_CASE_H
+
+#include "ops/conv.h"
+#include "support/op_test.h"
+
+typedef struct conv_case {
+    bool transposed;
+    size_t spatial;                           /* 0: 2 */
+    int64_t batch, channels, filters, groups; /* channels and filters of all groups; 0 groups: 1 */
+    int64_t size[3], taps[3];                 /* of the spatial dimensions there are */
+    int64_t stride[3], dilation[3];           /* 0: 1 */
+    int64_t pad_begin[3], pad_end[3];         /* in a transposed one: what is cut off */
+    bool bias, slices;                        /* slices: src and dst are some channels of wider images */
+    rnl_dtype dtype;                          /* 0: F32 */
+} conv_case;
+
+void conv_case_run(const conv_case *test);
+/* Small, of every kind, the same in each run. */
+conv_case conv_case_random(bool transposed);
+
+#endif
