@@ -4,12 +4,6 @@
 #include "base/memory.h"
 #include <string.h>
 
-int64_t rnl_desc_elements(const rnl_tensor_desc *desc)
-{
-    int64_t count = 0;
-    return rnl_shape_elements(desc->shape, desc->rank, &count) ? count : 0;
-}
-
 static rnl_status reserve_descs(rnl_planner *planner, size_t count)
 {
     if (count <= planner->desc_capacity)

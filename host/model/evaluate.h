@@ -3,6 +3,7 @@
 #ifndef RUNNEL_MODEL_EVALUATE_H
 #define RUNNEL_MODEL_EVALUATE_H
 
+#include "graph/op_common.h"
 #include "model/lower.h"
 
 /* Describes every value in topological order; evaluates small tensors whose inputs are all known. */
@@ -12,8 +13,6 @@ void rnl_plan_mark_needed(rnl_planner *planner);
 /* Fills in the descriptions that a node's inference, evaluation or lowering sees. The arrays are the planner's scratch.
  */
 RNL_NODISCARD rnl_status rnl_plan_context(rnl_planner *planner, const rnl_node *node, rnl_op_context *out_context);
-/* Elements of a description whose shape has been checked. */
-int64_t rnl_desc_elements(const rnl_tensor_desc *desc);
 
 /* The graph inputs whose contents shapes depend on, as a bit set (inputs past the 63rd are left out): a backward walk.
  */

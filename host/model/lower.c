@@ -159,8 +159,10 @@ rnl_status rnl_lower_conv_weight(rnl_lowering *lowering, size_t index, rnl_packi
     TRY(rnl_lower_value(lowering, value, RNL_LAYOUT_ANY, &source));
     rnl_conv_weight_layout(packing == RNL_PACKING_CONV_TRANSPOSE, groups, 0, source.dtype, source.rank, source.shape,
                            out_view, &elements);
-    rnl_view memory;
+    rnl_view memory, zero;
     TRY(rnl_lower_scratch(lowering, source.dtype, 1, &elements, RNL_LAYOUT_ROW_MAJOR, &memory));
+    TRY(rnl_lower_scalar(lowering, source.dtype, 0, &zero));
+    TRY(rnl_lower_copy(lowering, &zero, &memory)); /* the layout's padding is zero */
     out_view->slot = memory.slot;
     return rnl_lower_copy(lowering, &source, out_view);
 }

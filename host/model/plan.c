@@ -88,6 +88,8 @@ static rnl_status place_outputs(rnl_planner *planner)
 
 static void use_slot(rnl_plan *plan, uint32_t slot, int64_t step)
 {
+    if (slot == RNL_NO_SLOT)
+        return;
     rnl_slot *used = &plan->slots[slot];
     if (used->kind != RNL_SLOT_ARENA)
         return;
@@ -105,8 +107,7 @@ static void find_lifetimes(rnl_plan *plan, const rnl_graph *graph)
         plan->slots[i].last_use = constant ? end : RNL_BEFORE_STEPS;
     }
     for (size_t i = 0; i < graph->input_count; i++)
-        if (plan->inputs[i].slot != RNL_NO_SLOT)
-            use_slot(plan, plan->inputs[i].slot, RNL_BEFORE_STEPS);
+        use_slot(plan, plan->inputs[i].slot, RNL_BEFORE_STEPS);
     for (size_t i = 0; i < list->step_count; i++) {
         const rnl_step *step = &list->steps[i];
         for (uint32_t j = 0; j < step->arg_count; j++)
@@ -119,8 +120,7 @@ static void find_lifetimes(rnl_plan *plan, const rnl_graph *graph)
         }
     }
     for (size_t i = 0; i < graph->output_count; i++)
-        if (plan->outputs[i].slot != RNL_NO_SLOT)
-            use_slot(plan, plan->outputs[i].slot, end);
+        use_slot(plan, plan->outputs[i].slot, end);
 }
 
 /* ---- finishing ------------------------------------------------------------------------------------------------ */
