@@ -52,10 +52,9 @@ static rnl_status read_into(rnl_graph *graph, rnl_view file, const char *label, 
     reader->folder = -1;
     reader->folder_path = folder_path;
     GOTO(rnl_onnx_read_model(reader));
-    GOTO(rnl_graph_finish(graph));
 done:
     reader_free(reader);
-    return status;
+    return status == RNL_OK ? rnl_graph_finish(graph) : status;
 }
 
 static rnl_status folder_of(const char *path, char **out_folder)

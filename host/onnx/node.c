@@ -6,6 +6,7 @@
 #include <string.h>
 
 #define PENDING_VALUE (RNL_NO_VALUE - 1)
+#define FORGET_BYTES ((size_t)4 << 20)
 
 typedef struct node_fields {
     rnl_view_field name, op_type, domain, overload;
@@ -154,19 +155,34 @@ static rnl_status read_node(rnl_reader *reader, rnl_view bytes)
     return finish_node(reader, &fields);
 }
 
+/* In a file of very many nodes, those that were read need not stay in memory. */
+static void forget_nodes(rnl_reader *reader, const uint8_t *read_up_to)
+{
+    if (!reader->nodes_kept || (size_t)(read_up_to - reader->nodes_kept) > FORGET_BYTES) {
+        if (reader->nodes_kept)
+            rnl_map_forget(&reader->graph->file, reader->nodes_kept, (size_t)(read_up_to - reader->nodes_kept));
+        reader->nodes_kept = read_up_to;
+    }
+}
+
 static bool on_node(pb_istream_t *stream, const pb_field_t *field, void **arg)
 {
     (void)field;
     rnl_reader *reader = *arg;
     rnl_view bytes;
-    return rnl_onnx_take(reader, stream, &bytes) && rnl_onnx_ok(reader, read_node(reader, bytes));
+    if (!rnl_onnx_take(reader, stream, &bytes))
+        return false;
+    forget_nodes(reader, bytes.data);
+    return rnl_onnx_ok(reader, read_node(reader, bytes));
 }
 
 /* Inputs named before what produces them. */
 static rnl_status resolve_pending(rnl_reader *reader)
 {
+    reader->nodes_kept = NULL;
     for (size_t i = 0; i < reader->pending_count; i++) {
         const rnl_pending_input *pending = &reader->pending[i];
+        forget_nodes(reader, pending->name.data);
         const rnl_node *node = &reader->graph->nodes[pending->node];
         uint32_t value;
         TRY(rnl_onnx_find_value(reader, pending->name, &value));

@@ -73,6 +73,7 @@ typedef struct rnl_reader {
     uint32_t *index_room;
     size_t index_left;
 
+    const uint8_t *nodes_kept; /* nodes before this one are not needed in memory any more */
     rnl_pending_input *pending;
     size_t pending_count, pending_capacity;
     uint32_t node_inputs[RNL_MAX_NODE_INPUTS], node_outputs[RNL_MAX_NODE_INPUTS]; /* of the node being read */
@@ -120,6 +121,7 @@ RNL_NODISCARD rnl_status rnl_onnx_decode(rnl_reader *reader, rnl_view bytes, con
 RNL_NODISCARD rnl_status rnl_onnx_printable(rnl_reader *reader, rnl_view view, rnl_view *out_view);
 /* A printable copy in the graph's zone; "" when absent. */
 RNL_NODISCARD rnl_status rnl_onnx_text(rnl_reader *reader, rnl_view view, const char **out_text);
+RNL_NODISCARD rnl_status rnl_onnx_copy_text(rnl_reader *reader, rnl_view printable, const char **out_text);
 /* A copy as it is, though without NUL: for contents, not names. */
 RNL_NODISCARD rnl_status rnl_onnx_raw_text(rnl_reader *reader, rnl_view view, const char **out_text);
 /* A printable copy, each text stored once. At most RNL_ONNX_MAX_KEYWORD_BYTES. */

@@ -112,7 +112,7 @@ rnl_status rnl_onnx_printable(rnl_reader *reader, rnl_view view, rnl_view *out_v
     return RNL_OK;
 }
 
-static rnl_status copy_text(rnl_reader *reader, rnl_view view, const char **out_text)
+rnl_status rnl_onnx_copy_text(rnl_reader *reader, rnl_view view, const char **out_text)
 {
     *out_text = "";
     if (view.size == 0)
@@ -128,14 +128,14 @@ rnl_status rnl_onnx_text(rnl_reader *reader, rnl_view view, const char **out_tex
 {
     *out_text = "";
     TRY(rnl_onnx_printable(reader, view, &view));
-    return copy_text(reader, view, out_text);
+    return rnl_onnx_copy_text(reader, view, out_text);
 }
 
 rnl_status rnl_onnx_raw_text(rnl_reader *reader, rnl_view view, const char **out_text)
 {
     *out_text = "";
     TRY(refuse_nul(reader, view));
-    return copy_text(reader, view, out_text);
+    return rnl_onnx_copy_text(reader, view, out_text);
 }
 
 rnl_status rnl_onnx_keyword(rnl_reader *reader, rnl_view view, const char **out_text)
@@ -154,7 +154,7 @@ rnl_status rnl_onnx_keyword(rnl_reader *reader, rnl_view view, const char **out_
         index = (uint32_t)reader->keyword_count;
         TRY(rnl_grow(&reader->keyword_texts, &reader->keyword_capacity, reader->keyword_count + 1,
                      sizeof *reader->keyword_texts));
-        TRY(copy_text(reader, view, &reader->keyword_texts[index]));
+        TRY(rnl_onnx_copy_text(reader, view, &reader->keyword_texts[index]));
         TRY(rnl_names_add(&reader->keywords, (const char *)view.data, view.size, index));
         reader->keyword_count++;
     }

@@ -6,14 +6,18 @@
 #include <limits.h>
 #include <string.h>
 
+static uint32_t find_printable(const rnl_reader *reader, rnl_view name)
+{
+    uint32_t index = rnl_names_find(&reader->values, reader->graph->values, sizeof *reader->graph->values,
+                                    (const char *)name.data, name.size);
+    return index == RNL_NAME_UNKNOWN ? RNL_NO_VALUE : index;
+}
+
 rnl_status rnl_onnx_find_value(rnl_reader *reader, rnl_view name, uint32_t *out_value)
 {
     *out_value = RNL_NO_VALUE;
     TRY(rnl_onnx_printable(reader, name, &name));
-    uint32_t index = rnl_names_find(&reader->values, reader->graph->values, sizeof *reader->graph->values,
-                                    (const char *)name.data, name.size);
-    if (index != RNL_NAME_UNKNOWN)
-        *out_value = index;
+    *out_value = find_printable(reader, name);
     return RNL_OK;
 }
 
@@ -22,15 +26,16 @@ rnl_status rnl_onnx_define_value(rnl_reader *reader, rnl_view name, const char *
     rnl_graph *graph = reader->graph;
     if (name.size == 0)
         return FAIL(RNL_INVALID_ARGUMENT, "%s has %s without a name", reader->label, what);
-    TRY(rnl_onnx_find_value(reader, name, out_value));
+    TRY(rnl_onnx_printable(reader, name, &name));
+    *out_value = find_printable(reader, name);
     if (*out_value != RNL_NO_VALUE)
         return FAIL(RNL_INVALID_ARGUMENT, "the name '%s' of %s is taken: something else produces it",
                     graph->values[*out_value].name, what);
     rnl_value *value = &graph->values[graph->value_count];
     *value = (rnl_value){.producer = RNL_NO_NODE, .input_index = -1};
-    TRY(rnl_onnx_text(reader, name, &value->name));
+    TRY(rnl_onnx_copy_text(reader, name, &value->name));
     *out_value = (uint32_t)graph->value_count;
-    TRY(rnl_names_add(&reader->values, value->name, strlen(value->name), *out_value));
+    TRY(rnl_names_add(&reader->values, value->name, name.size, *out_value));
     graph->value_count++;
     return RNL_OK;
 }

@@ -166,6 +166,17 @@ void rnl_map_close(rnl_map *map)
     *map = (rnl_map){0};
 }
 
+void rnl_map_forget(const rnl_map *map, const void *start, size_t size_bytes)
+{
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    uintptr_t base = (uintptr_t)map->data, at = (uintptr_t)start;
+    if (!map->data || at < base || at - base > map->size_bytes || size_bytes > map->size_bytes - (at - base))
+        return;
+    uintptr_t first = (at + page - 1) & ~(page - 1), end = (at + size_bytes) & ~(page - 1);
+    if (first < end)
+        (void)madvise((void *)first, end - first, MADV_DONTNEED); /* only advice */
+}
+
 /* Reads until `size` bytes or the end of the file. */
 static rnl_status read_fully(int fd, char *data, size_t size, const char *path, size_t *out_read)
 {

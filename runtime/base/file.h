@@ -14,6 +14,9 @@ RNL_API RNL_NODISCARD rnl_status rnl_map_open(const char *path, rnl_map *out_map
 /* `name` below the open folder `folder_fd`; no component may be a link, "..", or absolute. */
 RNL_API RNL_NODISCARD rnl_status rnl_map_open_below(int folder_fd, const char *name, rnl_map *out_map);
 RNL_API void rnl_map_close(rnl_map *map);
+/* Gives back the memory of the whole pages inside this part of a map; they are read again when they are next touched.
+ */
+RNL_API void rnl_map_forget(const rnl_map *map, const void *start, size_t size_bytes);
 
 /* Reads a regular file of at most `limit_bytes`; one NUL byte is added behind the data. Freed with free(). */
 RNL_API RNL_NODISCARD rnl_status rnl_file_read(const char *path, size_t limit_bytes, void **out_data, size_t *out_size);
