@@ -49,7 +49,7 @@ static const char help_run[] =
     "      --size HxW             resize to that (bilinear); default: the model's size if fixed, else as it is\n"
     "      --mean A,B,C           default 0; one number stands for all three; in the order of --color\n"
     "      --std A,B,C            default 1\n"
-    "      --layout nchw|nhwc     default nchw\n"
+    "      --layout nchw|nhwc     default: nhwc where the model's input ends in 3 channels, else nchw\n"
     "      --color rgb|bgr        default rgb\n";
 
 const char *rnl_cli_help(const char *command)

@@ -59,6 +59,17 @@ static json_t *cache_json(const cache_row *row)
                      (json_int_t)row->size.bytes, "files", (json_int_t)row->size.files);
 }
 
+/* The platforms that have a device. */
+static json_t *platforms_json(const rnl_device_info *infos, size_t count)
+{
+    json_t *rows = json_array();
+    for (size_t i = 0; i < count; i++)
+        if (i == 0 || infos[i].platform_index != infos[i - 1].platform_index)
+            json_array_append_new(rows, json_pack("{sI so}", "index", (json_int_t)infos[i].platform_index, "name",
+                                                  rnl_json_text(infos[i].platform)));
+    return rows;
+}
+
 static rnl_exit print_json(const rnl_device_info *infos, size_t count, const cache_row *caches, size_t cache_count)
 {
     json_t *devices = json_array();
@@ -71,8 +82,8 @@ static rnl_exit print_json(const rnl_device_info *infos, size_t count, const cac
     }
     for (size_t i = 0; i < cache_count; i++)
         json_array_append_new(rows, cache_json(&caches[i]));
-    return rnl_json_print(json_pack("{ss ss so so}", "version", RNL_VERSION, "default_device", default_device,
-                                    "devices", devices, "caches", rows));
+    return rnl_json_print(json_pack("{ss ss so so so}", "version", RNL_VERSION, "default_device", default_device,
+                                    "platforms", platforms_json(infos, count), "devices", devices, "caches", rows));
 }
 
 static void print_bytes(const char *label, uint64_t bytes)

@@ -5,7 +5,7 @@
 
 #include "cli.h"
 
-typedef enum rnl_picture_layout { RNL_LAYOUT_NCHW, RNL_LAYOUT_NHWC } rnl_picture_layout;
+typedef enum rnl_picture_layout { RNL_LAYOUT_OF_MODEL, RNL_LAYOUT_NCHW, RNL_LAYOUT_NHWC } rnl_picture_layout;
 typedef enum rnl_picture_color { RNL_COLOR_RGB, RNL_COLOR_BGR } rnl_picture_color;
 
 /* How a picture becomes a tensor: (pixel/255 - mean)/std, the triples in the order of `color`. */

@@ -21,8 +21,8 @@ bool rnl_picture_allocate(rnl_picture *picture, size_t width, size_t height);
 #define RNL_PICTURE_LIMIT_TEXT "too large: more than 134217728 pixels, or no memory"
 
 /*
- * Fills `tensor`, whose dtype is given: shape [1,3,H,W] or [1,H,W,3] (rank 3: without the 1), of height x width.
- * Float types: (pixel/255 - mean)/std. uint8: the pixel itself.
+ * Fills `tensor`, whose dtype and shape are given: by options->layout (not RNL_LAYOUT_OF_MODEL) [1,3,H,W] or [1,H,W,3]
+ * (rank 3: without the 1), of height x width. Float types: (pixel/255 - mean)/std. uint8: the pixel itself.
  */
 rnl_exit rnl_picture_to_tensor(const rnl_picture *picture, const rnl_picture_options *options, const char *path,
                                rnl_tensor *tensor);

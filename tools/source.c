@@ -90,6 +90,14 @@ static rnl_exit load_generated(const char *source, const rnl_value_info *info, r
     return code;
 }
 
+/* Without --layout: channels last where the model says so, [?,?,?,3], and first otherwise. */
+static rnl_picture_layout layout_of(const rnl_value_info *info)
+{
+    size_t rank = info->rank;
+    bool last = (rank == 3 || rank == 4) && info->shape[rank - 1] == 3 && info->shape[rank - 3] != 3;
+    return last ? RNL_LAYOUT_NHWC : RNL_LAYOUT_NCHW;
+}
+
 /* --size, else the model's where it is fixed, else the picture's. */
 static void picture_shape(const rnl_picture *picture, const rnl_value_info *info, const rnl_picture_options *options,
                           rnl_tensor *tensor)
@@ -115,8 +123,11 @@ static rnl_exit load_picture(FILE *file, file_kind kind, const char *path, const
     rnl_exit code =
         kind == KIND_PNG ? rnl_picture_read_png(file, path, &picture) : rnl_picture_read_jpeg(file, path, &picture);
     if (code == RNL_EXIT_DONE) {
-        picture_shape(&picture, info, options, out_tensor);
-        code = rnl_picture_to_tensor(&picture, options, path, out_tensor);
+        rnl_picture_options settled = *options;
+        if (settled.layout == RNL_LAYOUT_OF_MODEL)
+            settled.layout = layout_of(info);
+        picture_shape(&picture, info, &settled, out_tensor);
+        code = rnl_picture_to_tensor(&picture, &settled, path, out_tensor);
     }
     rnl_picture_free(&picture);
     return code;

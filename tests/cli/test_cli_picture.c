@@ -227,7 +227,7 @@ START_TEST(test_resize)
 {
     uint16_t samples[2 * 3] = {0, 0, 65535, 65535, 65535, 0};
     rnl_picture picture = {2, 1, samples};
-    rnl_picture_options options = {.mean = {0, 0, 0.5}, .std = {1, 1, 0.25}};
+    rnl_picture_options options = {.layout = RNL_LAYOUT_NCHW, .mean = {0, 0, 0.5}, .std = {1, 1, 0.25}};
     rnl_tensor tensor = {.dtype = RNL_F32, .rank = 4, .shape = {1, 3, 2, 4}};
     static const float ramp[4] = {0, 0.25f, 0.75f, 1};
     ck_assert_int_eq(rnl_picture_to_tensor(&picture, &options, "p", &tensor), RNL_EXIT_DONE);
@@ -259,7 +259,7 @@ START_TEST(test_types)
 {
     uint16_t samples[3] = {257 * 3, 257 * 200, 65535};
     rnl_picture picture = {1, 1, samples};
-    rnl_picture_options options = {.std = {1, 1, 1}};
+    rnl_picture_options options = {.layout = RNL_LAYOUT_NCHW, .std = {1, 1, 1}};
     rnl_tensor tensor = {.dtype = RNL_U8, .rank = 3, .shape = {3, 1, 1}};
     ck_assert_int_eq(rnl_picture_to_tensor(&picture, &options, "p", &tensor), RNL_EXIT_DONE);
     ck_assert_mem_eq(tensor.data, "\x03\xc8\xff", 3);
