@@ -103,9 +103,9 @@ static rnl_status next_component(const char *name, const char *whole, char *out,
     const char *slash = strchr(name, '/');
     size_t length = slash ? (size_t)(slash - name) : strlen(name);
     if (length == 0 || (length == 1 && name[0] == '.') || (length == 2 && memcmp(name, "..", 2) == 0))
-        return FAIL(RNL_INVALID_ARGUMENT, "'%s' is not a plain path below its folder", whole);
+        return FAIL(RNL_INVALID_ARGUMENT, "'%.200s' is not a plain path below its folder", whole);
     if (length >= capacity)
-        return FAIL(RNL_INVALID_ARGUMENT, "a part of the path '%s' is too long", whole);
+        return FAIL(RNL_INVALID_ARGUMENT, "a part of the path '%.200s' is too long", whole);
     memcpy(out, name, length);
     out[length] = '\0';
     *out_rest = slash ? slash + 1 : NULL;
@@ -142,7 +142,7 @@ rnl_status rnl_map_open_below(int folder_fd, const char *name, rnl_map *out_map)
         }
         int next = openat(at, component, O_RDONLY | O_CLOEXEC | O_DIRECTORY | O_NOFOLLOW);
         if (next < 0 && errno == ENOTDIR)
-            GOTO(FAIL(RNL_FAILED_PRECONDITION, "'%s' in the path '%s' is not a folder (links are refused here)",
+            GOTO(FAIL(RNL_FAILED_PRECONDITION, "'%s' in the path '%.200s' is not a folder (links are refused here)",
                       component, name));
         if (next < 0)
             GOTO(fail_errno("open", name));
