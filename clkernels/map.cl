@@ -7,11 +7,8 @@
 //   T_DST, T0 … T4   types of destination and sources
 //
 // Entry points, for dimensions that were merged before:
-//   map_flat     one dimension; sources have stride 1, or 0
-//   map_rows_3   up to 3 dimensions, the innermost long: one work-item a column and row
-//   map_rows_8   the same, up to 8
-//   map_any_3    up to 3 dimensions, any sizes: one work-item an element
-//   map_any_8    the same, up to 8
+//   map_flat   one dimension; sources have stride 1, or 0
+//   map_rows   up to 8 dimensions: columns are the range's first dimension, rows are counted over the other two
 #include "common.clh"
 #include "index.clh"
 #include "map_ops.clh"
@@ -61,32 +58,15 @@ __kernel void map_flat(ARGUMENTS, const idx_t count FOR_SOURCES(STEP))
 }
 
 #define STRIDES(k) , const idx8_t stride##k
-#define ROW_INDEX_3(k) const idx_t i##k = offset##k + row_index_of_3(row, shape, stride##k) + column * stride##k.s7;
-#define ROW_INDEX_8(k) const idx_t i##k = offset##k + row_index_of_8(row, shape, stride##k) + column * stride##k.s7;
-// Rows are counted over the second and third dimensions of the range.
-#define DEFINE_ROWS(name, row_index_of, ROW_INDEX)                                                                     \
-    __kernel void name(ARGUMENTS, const idx_t rows, const idx8_t shape, const idx8_t dst_stride FOR_SOURCES(STRIDES))  \
-    {                                                                                                                  \
-        const idx_t column = (idx_t)get_global_id(0);                                                                  \
-        const idx_t row = (idx_t)get_global_id(2) * (idx_t)get_global_size(1) + (idx_t)get_global_id(1);               \
-        if (column >= shape.s7 || row >= rows)                                                                         \
-            return;                                                                                                    \
-        FOR_SOURCES(ROW_INDEX)                                                                                         \
-        COMPUTE_AND_STORE(dst_offset + row_index_of(row, shape, dst_stride) + column * dst_stride.s7)                  \
-    }
-DEFINE_ROWS(map_rows_3, row_index_of_3, ROW_INDEX_3)
-DEFINE_ROWS(map_rows_8, row_index_of_8, ROW_INDEX_8)
-
-#define INDEX_3(k) const idx_t i##k = offset##k + index_of_3(i, shape, stride##k);
-#define INDEX_8(k) const idx_t i##k = offset##k + index_of_8(i, shape, stride##k);
-#define DEFINE_ANY(name, index_of, INDEX)                                                                              \
-    __kernel void name(ARGUMENTS, const idx_t count, const idx8_t shape, const idx8_t dst_stride FOR_SOURCES(STRIDES)) \
-    {                                                                                                                  \
-        const idx_t i = (idx_t)get_global_id(0);                                                                       \
-        if (i >= count)                                                                                                \
-            return;                                                                                                    \
-        FOR_SOURCES(INDEX)                                                                                             \
-        COMPUTE_AND_STORE(dst_offset + index_of(i, shape, dst_stride))                                                 \
-    }
-DEFINE_ANY(map_any_3, index_of_3, INDEX_3)
-DEFINE_ANY(map_any_8, index_of_8, INDEX_8)
+#define ROW_INDEX(k)                                                                                                   \
+    const idx_t i##k = offset##k + row_index(row, deep, shape, stride##k) + column * stride##k.s7;
+__kernel void map_rows(ARGUMENTS, const idx_t rows, const int deep, const idx8_t shape,
+                       const idx8_t dst_stride FOR_SOURCES(STRIDES))
+{
+    const idx_t column = (idx_t)get_global_id(0);
+    const idx_t row = (idx_t)get_global_id(2) * (idx_t)get_global_size(1) + (idx_t)get_global_id(1);
+    if (column >= shape.s7 || row >= rows)
+        return;
+    FOR_SOURCES(ROW_INDEX)
+    COMPUTE_AND_STORE(dst_offset + row_index(row, deep, shape, dst_stride) + column * dst_stride.s7)
+}

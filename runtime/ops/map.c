@@ -5,7 +5,7 @@
 #include "ops/step_build.h"
 
 #define FLAT_ITEMS 4   /* elements of a work-item, as in map.cl */
-#define LONG_ROW 32    /* from this size on, rows are not folded into one dimension */
+#define LONG_ROW 32    /* columns from which on a work-group is of one row */
 #define MAX_ROWS 32768 /* in the range's second dimension; NVIDIA's limit there is twice that */
 
 static unsigned type_class(rnl_dtype dtype)
@@ -127,22 +127,18 @@ static void add_last_of_eight(rnl_step_builder *step, const int64_t *values, siz
     rnl_step_indices(step, RNL_MAX_RANK, all, RNL_MAX_RANK, fill);
 }
 
-static const char *add_strided(rnl_step_builder *step, const rnl_dims *dims)
+static const char *add_rows(rnl_step_builder *step, const rnl_dims *dims)
 {
     const size_t count = (size_t)rnl_dims_elements(dims), columns = (size_t)dims->shape[dims->rank - 1];
     const size_t rows = count / columns, row_range = rows < MAX_ROWS ? rows : MAX_ROWS;
-    const bool by_rows = columns >= LONG_ROW;
-    rnl_step_index(step, (int64_t)(by_rows ? rows : count));
+    rnl_step_index(step, (int64_t)rows);
+    rnl_step_int(step, dims->rank > 3);
     add_last_of_eight(step, dims->shape, dims->rank, 1);
     for (size_t v = 0; v < dims->views; ++v)
         add_last_of_eight(step, dims->stride[v], dims->rank, 0);
-    if (by_rows) {
-        rnl_step_range(step, 3, (size_t[3]){columns, row_range, (rows + row_range - 1) / row_range},
-                       (size_t[3]){64, 1, 1});
-        return dims->rank <= 3 ? "map_rows_3" : "map_rows_8";
-    }
-    rnl_step_range(step, 1, (size_t[3]){count}, (size_t[3]){64});
-    return dims->rank <= 3 ? "map_any_3" : "map_any_8";
+    rnl_step_range(step, 3, (size_t[3]){columns, row_range, (rows + row_range - 1) / row_range},
+                   columns >= LONG_ROW ? (size_t[3]){64, 1, 1} : (size_t[3]){4, 16, 1});
+    return "map_rows";
 }
 
 static uint64_t traffic(const rnl_view *srcs, size_t src_count, const rnl_view *dst)
@@ -174,7 +170,7 @@ rnl_status rnl_op_map(rnl_step_list *list, rnl_map_op op, float p0, float p1, co
         rnl_step_view(&step, &srcs[i]);
     rnl_step_float(&step, p0);
     rnl_step_float(&step, p1);
-    const char *kernel = is_flat(&dims) ? add_flat(&step, &dims) : add_strided(&step, &dims);
+    const char *kernel = is_flat(&dims) ? add_flat(&step, &dims) : add_rows(&step, &dims);
     step.step.bytes = traffic(srcs, src_count, dst);
     step.step.flops = (uint64_t)rnl_view_elements(dst);
     rnl_step_writes(&step, dst->slot);
