@@ -78,7 +78,7 @@ class CommandTest(unittest.TestCase):
         return result
 
     def fail_with(self, code, *parts, arguments, **options):
-        """It must end with this code and one message: a first line that holds `parts`, then only indented ones."""
+        """It must end with this code and one message, a first line and then only indented ones, that holds `parts`."""
         result = self.call(*arguments, **options)
         self.assertEqual(result.code, code, result.stdout + result.stderr)
         self.assertTrue(result.messages, "no message")
@@ -86,7 +86,7 @@ class CommandTest(unittest.TestCase):
         for line in result.messages[1:]:
             self.assertRegex(line, r"^  \S", result.stderr)
         for part in parts:
-            self.assertIn(part, result.messages[0], result.stderr)
+            self.assertIn(part, "\n".join(result.messages), result.stderr)
         return result
 
     def refuse(self, *parts, arguments, **options):
