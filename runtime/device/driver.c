@@ -78,7 +78,7 @@ static void prepare(void)
     bool found = find_user_folder(path, sizeof path);
     if (found && !confused)
         return;
-    if (found)
+    if (found && rnl_folder_create(path) == RNL_OK)
         snprintf(folder, sizeof folder, "%s", path);
     else if (make_private_folder(path, sizeof path))
         snprintf(folder, sizeof folder, "%s/pocl", path);
