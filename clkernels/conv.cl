@@ -31,9 +31,10 @@
         __global const STORAGE(T_BIAS) * bias, idx_t bias_offset, __global STORAGE(T_DST) * dst, idx_t dst_offset,     \
         int4 src_size, int4 dst_size, int4 taps, int4 stride, int4 dilation, int4 pad, idx4_t src_stride,              \
         idx4_t dst_stride, idx4_t weight_stride, int4 flags
-#define GRID_BLOCK (int)(flags.x ? get_global_id(2) : get_global_id(0))
-#define GRID_RUN (int)(flags.x ? get_global_id(0) : get_global_id(1))
-#define GRID_ROW (int)(flags.x ? get_global_id(1) : get_global_id(2))
+// Read unconditionally: pocl fails on a get_global_id in one branch of a condition.
+#define FIND_GRID                                                                                                      \
+    const int grid0 = (int)get_global_id(0), grid1 = (int)get_global_id(1), grid2 = (int)get_global_id(2);             \
+    const int block = flags.x ? grid2 : grid0, run_index = flags.x ? grid0 : grid1, row = flags.x ? grid1 : grid2
 
 // The source coordinate that kernel tap k reads for output coordinate o, or -1 where there is none.
 static inline int source_coordinate(int o, int k, int stride, int dilation, int pad, int size)
@@ -135,7 +136,7 @@ static inline void accumulate(FLOATV acc[P * NB], __global const SRC_T *const pi
 
 __kernel void conv(CONV_ARGUMENTS)
 {
-    const int block = GRID_BLOCK, run_index = GRID_RUN, row = GRID_ROW;
+    FIND_GRID;
     const int blocks = (dst_size.w + V * NB - 1) / (V * NB);
     const pixel_run run = get_run(run_index, dst_size.z, stride.z);
     if (block >= blocks * taps.w || row >= flags.z || run.begin >= run.end)
@@ -186,7 +187,7 @@ __kernel void conv(CONV_ARGUMENTS)
 // As conv, with one channel in and out of each group: vectors lie over the groups.
 __kernel void conv_depthwise(CONV_ARGUMENTS)
 {
-    const int block = GRID_BLOCK, run_index = GRID_RUN, row = GRID_ROW;
+    FIND_GRID;
     const pixel_run run = get_run(run_index, dst_size.z, stride.z);
     if (block * V >= taps.w || row >= flags.z || run.begin >= run.end)
         return;

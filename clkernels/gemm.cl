@@ -51,7 +51,7 @@
 // Moves the arguments to this work-item's matrices. c may be NULL, so its offset moves instead.
 #define FIND_MATRICES                                                                                                  \
     do {                                                                                                               \
-        idx_t rest = (idx_t)get_global_id(2);                                                                          \
+        idx_t rest = grid2;                                                                          \
         a += a_offset;                                                                                                 \
         b += b_offset;                                                                                                 \
         ADD_BATCH_DIMENSION(s0);                                                                                       \
@@ -64,8 +64,10 @@
         }                                                                                                              \
     } while (0)
 
-#define GRID_ROW (idx_t)(flags.y ? get_global_id(0) : get_global_id(1))
-#define GRID_COLUMN (idx_t)(flags.y ? get_global_id(1) : get_global_id(0))
+// Read unconditionally: pocl fails on a get_global_id in one branch of a condition.
+#define FIND_GRID                                                                                                      \
+    const idx_t grid0 = (idx_t)get_global_id(0), grid1 = (idx_t)get_global_id(1), grid2 = (idx_t)get_global_id(2);     \
+    const idx_t grid_row = flags.y ? grid0 : grid1, grid_column = flags.y ? grid1 : grid0
 
 static inline void store_element(__global STORAGE(T) *dst, idx_t at, __global const STORAGE(T) *c, idx_t c_at,
                                  VALUE sum, SCALAR alpha, SCALAR beta, bool has_c)
@@ -79,8 +81,9 @@ static inline void store_element(__global STORAGE(T) *dst, idx_t at, __global co
 #if KIND == ANY
 __kernel void gemm(GEMM_ARGUMENTS)
 {
-    const idx_t row = GRID_ROW, column = GRID_COLUMN;
-    if (row >= size.s0 || column >= size.s1 || (idx_t)get_global_id(2) >= size.s3)
+    FIND_GRID;
+    const idx_t row = grid_row, column = grid_column;
+    if (row >= size.s0 || column >= size.s1 || grid2 >= size.s3)
         return;
     FIND_MATRICES;
     a += row * stride.s0;
@@ -99,7 +102,7 @@ __kernel void gemm(GEMM_ARGUMENTS)
 // Rows first … first + R - 1; those from begin on are this work-item's. Rows beyond the last one repeat it, and are not
 // stored.
 #define FIND_ROWS                                                                                                      \
-    const idx_t wish = GRID_ROW * R;                                                                                   \
+    const idx_t wish = grid_row * R;                                                                                   \
     const idx_t first = size.s0 < R ? 0 : min(wish, size.s0 - R);                                                      \
     const int begin = (int)(wish - first);                                                                             \
     __global const STORAGE(T) *rows[R];                                                                                \
@@ -128,8 +131,9 @@ static inline void store_vector(__global STORAGE(T) *dst, idx_t at, idx_t step, 
 
 __kernel void gemm(GEMM_ARGUMENTS)
 {
-    const idx_t column_wish = GRID_COLUMN * (V * NB);
-    if (GRID_ROW * R >= size.s0 || column_wish >= size.s1 || (idx_t)get_global_id(2) >= size.s3)
+    FIND_GRID;
+    const idx_t column_wish = grid_column * (V * NB);
+    if (grid_row * R >= size.s0 || column_wish >= size.s1 || grid2 >= size.s3)
         return;
     const idx_t column = min(column_wish, size.s1 - V * NB);
     FIND_MATRICES;
@@ -188,8 +192,9 @@ static inline VALUE sum_of_lanes(VECTOR v)
 
 __kernel void gemm(GEMM_ARGUMENTS)
 {
-    const idx_t column = GRID_COLUMN * NB;
-    if (GRID_ROW * R >= size.s0 || column >= size.s1 || (idx_t)get_global_id(2) >= size.s3)
+    FIND_GRID;
+    const idx_t column = grid_column * NB;
+    if (grid_row * R >= size.s0 || column >= size.s1 || grid2 >= size.s3)
         return;
     FIND_MATRICES;
     FIND_ROWS;

@@ -16,8 +16,8 @@ __kernel void lrn(__global const STORAGE(T) *src, idx_t src_offset, __global STO
                   float beta, float bias)
 {
     const idx_t channels = size.s1;
-    const idx_t c = (idx_t)(inner ? get_global_id(0) : get_global_id(1));
-    const idx_t w = (idx_t)(inner ? get_global_id(1) : get_global_id(0));
+    const idx_t grid0 = (idx_t)get_global_id(0), grid1 = (idx_t)get_global_id(1);
+    const idx_t c = inner ? grid0 : grid1, w = inner ? grid1 : grid0;
     const idx_t row = (idx_t)get_global_id(2);
     if (c >= channels || w >= size.s4 || row >= size.s0 * size.s2 * size.s3)
         return;

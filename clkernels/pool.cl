@@ -74,8 +74,8 @@ __kernel void pool(__global const STORAGE(T) *src, idx_t src_offset, __global ST
                    int4 src_size, int4 dst_size, int4 window, int4 stride, int4 dilation, int4 pad_begin, int4 pad_end,
                    idx8_t src_stride, idx8_t dst_stride, int4 flags)
 {
-    const int block = (int)(flags.w ? get_global_id(0) : get_global_id(1));
-    const int w = (int)(flags.w ? get_global_id(1) : get_global_id(0));
+    const int grid0 = (int)get_global_id(0), grid1 = (int)get_global_id(1);
+    const int block = flags.w ? grid0 : grid1, w = flags.w ? grid1 : grid0;
     const int row = (int)get_global_id(2);
     if (block * V >= src_size.w || w >= dst_size.z || row >= flags.z)
         return;
