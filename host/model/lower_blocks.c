@@ -134,11 +134,13 @@ rnl_status rnl_lower_depth_to_space(rnl_lowering *lowering)
 
 rnl_status rnl_lower_space_to_depth(rnl_lowering *lowering)
 {
-    int64_t block = rnl_node_int(lowering->context.node, "blocksize", 1);
+    const rnl_node *node = lowering->context.node;
+    int64_t block = rnl_node_int(node, "blocksize", 1);
+    bool depth_first = strcmp(rnl_node_string(node, "mode", "DCR"), "CRD") == 0;
     rnl_view source, target;
     TRY(rnl_lower_input(lowering, 0, RNL_LAYOUT_ANY, &source));
     TRY(rnl_lower_output(lowering, 0, RNL_LAYOUT_ANY, &target));
     source = split_image(&source, block, false, false);
-    target = split_image(&target, block, true, false);
+    target = split_image(&target, block, true, depth_first);
     return rnl_lower_copy(lowering, &source, &target);
 }
