@@ -47,7 +47,7 @@ typedef struct rnl_op_schema {
     rnl_status (*infer)(rnl_op_context *context);
     rnl_status (*evaluate)(rnl_op_context *context); /* NULL: never on the host */
     const char *attributes; /* " axis keepdims ": the known ones; another one makes a node unsupported */
-    bool shape_only; /* evaluate reads only the inputs' shapes (Shape, Size): their contents need not be known */
+    bool shape_only;        /* evaluate reads only the inputs' shapes (Shape, Size): their contents need not be known */
 } rnl_op_schema;
 
 /* The row for an operator of ai.onnx at an opset; NULL when there is none. */

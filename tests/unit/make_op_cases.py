@@ -1,0 +1,182 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Writes tests/fixtures/op_cases.bin: single nodes with inputs and the outputs that they must have.
+
+    python tests/unit/make_op_cases.py            needs onnx, onnxruntime, numpy (tools/requirements.txt)
+
+Three sources: the node cases of the onnx package (expected values are onnx's own), and nodes of older opsets and of
+seeded random attributes and shapes (op_cases_old.py), whose expected outputs come from onnxruntime, or where it has no
+such kernel from onnx's reference evaluator. The file is committed; tests read it with tests/support/op_cases.c, where
+the format is described.
+"""
+import collections
+import pathlib
+import struct
+import sys
+import warnings
+
+import numpy as np
+import onnx
+from onnx import helper
+
+from op_cases_old import old_cases
+from op_cases_run import expected_outputs
+
+OPERATORS = set("""
+    Abs Add And AveragePool BatchNormalization Cast CastLike Ceil Clip Concat ConstantOfShape Conv ConvTranspose Cos
+    DepthToSpace Div Dropout Elu Equal Erf Exp Expand Flatten Floor Gather Gelu Gemm GlobalAveragePool GlobalMaxPool
+    Greater GreaterOrEqual HardSigmoid HardSwish Identity InstanceNormalization IsNaN LRN LayerNormalization LeakyRelu
+    Less LessOrEqual Log LogSoftmax MatMul Max MaxPool Mean Min Mod Mul Neg Not Or PRelu Pad Pow Range Reciprocal
+    ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum ReduceSumSquare
+    Relu Reshape Resize Round Selu Shape Sigmoid Sign Sin Size Slice Softmax Softplus Softsign SpaceToDepth Split Sqrt
+    Squeeze Sub Sum Tanh Tile Transpose Unsqueeze Upsample Where Xor""".split())
+# Tensor work: the shapes are compared, the values are the device tests' business.
+SHAPE_ONLY = set("""
+    AveragePool BatchNormalization Conv ConvTranspose DepthToSpace Gemm GlobalAveragePool GlobalMaxPool
+    InstanceNormalization LRN LayerNormalization LogSoftmax MatMul MaxPool Resize Softmax SpaceToDepth
+    Upsample""".split())
+TYPES = {1, 2, 3, 4, 5, 6, 7, 9, 10, 11, 12, 13, 16}
+OLDEST = 7  # operators that have not changed since are tested as of this opset
+VALUES_LIMIT = 1024  # elements, of evaluated tensors
+SMALL = 64  # elements, of inputs of the others
+
+Case = collections.namedtuple("Case", "name node opset inputs outputs refused")
+
+
+def text(value):
+    raw = value.encode() if isinstance(value, str) else value
+    return struct.pack("<H", len(raw)) + raw
+
+
+def tensor(array, with_data):
+    if array is None:
+        return struct.pack("<B", 0)
+    code = helper.np_dtype_to_tensor_dtype(array.dtype)
+    out = struct.pack("<BB", code, array.ndim) + struct.pack(f"<{array.ndim}q", *array.shape)
+    data = np.ascontiguousarray(array).tobytes() if with_data else b""
+    return out + struct.pack("<B", with_data) + data
+
+
+def attribute(a):
+    head = text(a.name) + struct.pack("<B", a.type)
+    kind = onnx.AttributeProto
+    if a.type == kind.FLOAT:
+        return head + struct.pack("<f", a.f)
+    if a.type == kind.INT:
+        return head + struct.pack("<q", a.i)
+    if a.type == kind.STRING:
+        return head + text(a.s)
+    if a.type == kind.TENSOR:
+        return head + tensor(onnx.numpy_helper.to_array(a.t), True)
+    if a.type == kind.FLOATS:
+        return head + struct.pack(f"<I{len(a.floats)}f", len(a.floats), *a.floats)
+    if a.type == kind.INTS:
+        return head + struct.pack(f"<I{len(a.ints)}q", len(a.ints), *a.ints)
+    raise ValueError(f"attribute {a.name} of type {a.type}")
+
+
+def pack(case):
+    shape_only = case.node.op_type in SHAPE_ONLY
+    limit = SMALL if shape_only else VALUES_LIMIT
+    everything = [x for x in case.inputs + case.outputs if x is not None]
+    whole = not shape_only and all(x.size <= VALUES_LIMIT for x in everything)
+    out = text(case.name) + text(case.node.op_type)
+    out += struct.pack("<BB", case.opset, case.refused)
+    out += struct.pack("<HHH", len(case.node.attribute), len(case.inputs), len(case.outputs))
+    out += b"".join(attribute(a) for a in case.node.attribute)
+    for x in case.inputs:
+        out += tensor(x, x is not None and (whole or x.size <= min(limit, SMALL)))
+    for x in case.outputs:
+        out += tensor(x, x is not None and whole)
+    return out
+
+
+def as_array(value):
+    if isinstance(value, onnx.TensorProto):
+        return onnx.numpy_helper.to_array(value)
+    return np.asarray(value) if isinstance(value, np.generic) else value
+
+
+def arrays_of(node, names, graph_values, values):
+    """The data set's arrays in the order of the node's inputs or outputs, None where one is left out."""
+    by_name = {v.name: as_array(x) for v, x in zip(graph_values, values)}
+    return [by_name[name] if name else None for name in names]
+
+
+def reason_to_leave_out(arrays):
+    for x in arrays:
+        if x is None:
+            continue
+        if not isinstance(x, np.ndarray):
+            return "sequence or optional"
+        try:
+            code = helper.np_dtype_to_tensor_dtype(x.dtype)
+        except KeyError:
+            return f"type {x.dtype}"
+        if code not in TYPES:
+            return "type " + onnx.TensorProto.DataType.Name(code)
+    return None
+
+
+def is_training(node, arrays):
+    """runnel runs inference only: random dropout and batch statistics are refused."""
+    if node.op_type == "Dropout":
+        return len(arrays) > 2 and bool(arrays[2])
+    return node.op_type == "BatchNormalization" and any(a.name == "training_mode" and a.i for a in node.attribute)
+
+
+def node_cases(left_out):
+    from onnx.backend.test.loader import load_model_tests
+
+    for test in load_model_tests(kind="node"):
+        model = test.model
+        if len(model.graph.node) != 1 or model.graph.node[0].op_type not in OPERATORS or model.graph.node[0].domain:
+            continue
+        node = model.graph.node[0]
+        opset = max([OLDEST] + [o.version for o in model.opset_import if not o.domain])
+        inputs, outputs = test.data_sets[0]
+        if any(a.name == "to" and a.i not in TYPES for a in node.attribute):
+            left_out.append((test.name, "Cast to a type that runnel does not have"))
+            continue
+        try:
+            inputs = arrays_of(node, node.input, model.graph.input, inputs)
+            outputs = arrays_of(node, node.output, model.graph.output, outputs)
+        except KeyError as error:
+            left_out.append((test.name, f"no value for {error}"))
+            continue
+        reason = reason_to_leave_out(inputs + outputs)
+        if reason:
+            left_out.append((test.name, reason))
+            continue
+        yield Case(test.name, node, opset, inputs, outputs, is_training(node, inputs))
+
+
+def made_cases(left_out):
+    for name, node, opset, inputs in old_cases():
+        outputs = expected_outputs(node, opset, inputs)
+        if outputs is None:
+            left_out.append((name, "no reference that runs it"))
+            continue
+        yield Case(name, node, opset, inputs, outputs, False)
+
+
+def main():
+    warnings.simplefilter("ignore")
+    left_out = []
+    cases = [*node_cases(left_out), *made_cases(left_out)]
+    path = pathlib.Path(__file__).resolve().parent.parent / "fixtures" / "op_cases.bin"
+    data = b"RNLCASE1" + struct.pack("<I", len(cases)) + b"".join(pack(case) for case in cases)
+    path.write_bytes(data)
+    print(f"{path}: {len(cases)} cases, {len(data)} bytes")
+    for reason, count in sorted(collections.Counter(reason for _, reason in left_out).items()):
+        print(f"  left out: {count} with {reason}")
+    if "-v" in sys.argv:
+        for name, reason in left_out:
+            print(f"  {name}: {reason}")
+    missing = OPERATORS - {case.node.op_type for case in cases}
+    if missing:
+        sys.exit(f"no case for {sorted(missing)}")
+
+
+if __name__ == "__main__":
+    main()
