@@ -161,6 +161,8 @@ static rnl_status query_features(rnl_candidate *item)
     info->emulated = strstr(info->name, "llvmpipe") || strstr(info->name, "softpipe");
     char *extensions;
     TRY(query_text(item->id, CL_DEVICE_EXTENSIONS, &extensions));
+    item->tells_place =
+        has_word(extensions, "cl_nv_device_attribute_query") || has_word(extensions, "cl_amd_device_attribute_query");
     info->has_fp16_arithmetic = has_word(extensions, "cl_khr_fp16");
     rnl_status status = query_pci(item, extensions);
     free(extensions);

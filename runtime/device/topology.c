@@ -25,8 +25,8 @@ static bool find_processors(const rnl_candidate *item, hwloc_bitmap_t set)
 {
     hwloc_const_cpuset_t whole = hwloc_topology_get_complete_cpuset(topology);
     /* Its success is no answer: without knowledge it gives the whole machine. */
-    if (hwloc_opencl_get_device_cpuset(topology, item->id, set) == 0 && !hwloc_bitmap_iszero(set) &&
-        !hwloc_bitmap_isequal(set, whole))
+    if (item->tells_place && hwloc_opencl_get_device_cpuset(topology, item->id, set) == 0 &&
+        !hwloc_bitmap_iszero(set) && !hwloc_bitmap_isequal(set, whole))
         return true;
     if (!item->info.pci_bus_id[0] || !hwloc_topology_is_thissystem(topology))
         return false;
@@ -40,6 +40,8 @@ int32_t rnl_device_numa_node(const rnl_candidate *item)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     int32_t node = -1;
+    if (!item->tells_place && !item->info.pci_bus_id[0])
+        return node;
     pthread_once(&once, load_topology);
     hwloc_bitmap_t processors = topology ? hwloc_bitmap_alloc() : NULL;
     hwloc_bitmap_t nodes = processors ? hwloc_bitmap_alloc() : NULL;

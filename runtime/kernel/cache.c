@@ -250,7 +250,7 @@ static rnl_status add_entry(listing *list, int folder, const char *name)
     }
     TRY(rnl_grow(&list->items, &list->capacity, list->count + 1, sizeof *list->items));
     entry *item = &list->items[list->count++];
-    snprintf(item->name, sizeof item->name, "%s", name);
+    memcpy(item->name, name, strlen(name) + 1);
     item->bytes = (uint64_t)info.st_size;
     item->written = info.st_mtim;
     list->bytes += item->bytes;

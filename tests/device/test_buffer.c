@@ -16,6 +16,7 @@ static void open_all(void)
 {
     rnl_device_options options = RNL_DEVICE_OPTIONS_INIT;
     options.memory_limit_bytes = 8 * MIB;
+    unsetenv("RUNNEL_ARENA"); /* which the sanitizers' runs set */
     device = test_open_device();
     small = test_open_device_with(&options);
     test_ok(rnl_stream_create(device, &stream));
@@ -197,6 +198,20 @@ START_TEST(released_memory_is_used_again)
 }
 END_TEST
 
+START_TEST(exact_sizes_can_be_had)
+{
+    setenv("RUNNEL_ARENA", "off", 1);
+    rnl_device *exact = test_open_device();
+    unsetenv("RUNNEL_ARENA");
+    size_t size = 0;
+    test_ok(rnl_buffer_create(exact, RNL_MEMORY_DEVICE, 1001, &buffers[0]));
+    test_ok(CL(clGetMemObjectInfo(buffers[0]->memory, CL_MEM_SIZE, sizeof size, &size, NULL)));
+    ck_assert_uint_eq(size, 1001);
+    ck_assert_uint_eq(stats_of(exact).pool_in_use_bytes, 1001);
+    rnl_device_release(exact);
+}
+END_TEST
+
 START_TEST(idle_memory_is_limited)
 {
     for (size_t i = 0; i < 4; i++)
@@ -260,6 +275,7 @@ int main(void)
     tcase_add_test(test_case, the_budget_holds);
     tcase_add_test(test_case, the_whole_budget_can_be_had);
     tcase_add_test(test_case, released_memory_is_used_again);
+    tcase_add_test(test_case, exact_sizes_can_be_had);
     tcase_add_test(test_case, idle_memory_is_limited);
     tcase_add_test(test_case, a_class_wastes_at_most_an_eighth);
     tcase_add_test(test_case, parts_share_their_parents_memory);
