@@ -106,7 +106,7 @@ static void print_device(const rnl_device_info *d)
     print_bytes("      memory ", d->global_memory_bytes);
     print_bytes(", one allocation ", d->max_allocation_bytes);
     print_bytes(", local ", d->local_memory_bytes);
-    printf("%s\n      work-group of %llu, alignment %u bytes, fp64 %s, fp16 arithmetic %s, images %s\n",
+    printf("%s\n      groups of up to %llu work-items, alignment %u bytes, fp64 %s, fp16 arithmetic %s, images %s\n",
            d->unified_memory ? ", shared with the host" : "", (unsigned long long)d->max_work_group_size,
            d->base_align_bytes, d->has_fp64 ? "yes" : "no", d->has_fp16_arithmetic ? "yes" : "no",
            d->has_images ? "yes" : "no");

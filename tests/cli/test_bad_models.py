@@ -138,8 +138,11 @@ class BadModelTest(CommandTest):
             self.refuse_both(self.weight(dims=dims), "'w'")
 
     def test_types_of_weights(self):
-        for data_type in (0, 99, 2**31 - 1, TensorProto.DOUBLE, TensorProto.STRING):
+        for data_type in (0, 99, 2**31 - 1, TensorProto.DOUBLE):
             self.refuse_both(self.weight(data_type=data_type), "'w'")
+        strings = self.weight(data_type=TensorProto.STRING)
+        self.refuse("'w'", "MatMul", "string", arguments=["info", strings])
+        self.refuse("'w'", "MatMul", "string", arguments=["run", strings])
 
     def test_bytes_of_weights(self):
         self.refuse_both(self.weight(raw_data=b"123"), "'w'")
