@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "support/small_model.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+const float small_weight[SMALL_INPUTS][SMALL_OUTPUTS] = {{1, -2, 0.5f, 3}, {-1, 4, 0.25f, -3}, {2, 1, -0.125f, 0}};
+const float small_bias[SMALL_OUTPUTS] = {0.5f, -1, 2, -0.75f};
+
+enum { FLOAT32 = 1, OPSET = 13 };
+
+proto small_model(void)
+{
+    proto graph = {0};
+    proto weight =
+        onnx_tensor_raw("w", FLOAT32, 2, (int64_t[]){SMALL_INPUTS, SMALL_OUTPUTS}, small_weight, sizeof small_weight);
+    proto bias = onnx_tensor_raw("b", FLOAT32, 1, (int64_t[]){SMALL_OUTPUTS}, small_bias, sizeof small_bias);
+    onnx_node(&graph, "MatMul", "product", "x w", "xw", NULL);
+    onnx_node(&graph, "Add", "sum", "xw b", "xwb", NULL);
+    onnx_node(&graph, "Relu", "relu", "xwb", "y", NULL);
+    proto_message(&graph, GRAPH_INITIALIZER, &weight);
+    proto_message(&graph, GRAPH_INITIALIZER, &bias);
+    onnx_value(&graph, GRAPH_INPUT, "x", FLOAT32, 2, (int64_t[]){-1, SMALL_INPUTS});
+    onnx_value(&graph, GRAPH_OUTPUT, "y", FLOAT32, 2, (int64_t[]){-1, SMALL_OUTPUTS});
+    return onnx_model(&graph, OPSET);
+}
+
+proto small_chain(int64_t n, int count)
+{
+    proto graph = {0};
+    char names[64], output[32];
+    float *values = calloc((size_t)(n * n), sizeof *values);
+    for (int64_t i = 0; values && i < n * n; i++)
+        values[i] = 1.0f / (float)n;
+    proto weight = onnx_tensor_raw("w", FLOAT32, 2, (int64_t[]){n, n}, values, (size_t)(n * n) * sizeof *values);
+    free(values);
+    for (int i = 0; i < count; i++) {
+        snprintf(names, sizeof names, i ? "v%d w" : "x w", i);
+        snprintf(output, sizeof output, i + 1 < count ? "v%d" : "y", i + 1);
+        onnx_node(&graph, "MatMul", "", names, output, NULL);
+    }
+    proto_message(&graph, GRAPH_INITIALIZER, &weight);
+    onnx_value(&graph, GRAPH_INPUT, "x", FLOAT32, 2, (int64_t[]){n, n});
+    onnx_value(&graph, GRAPH_OUTPUT, "y", FLOAT32, 2, (int64_t[]){n, n});
+    return onnx_model(&graph, OPSET);
+}
