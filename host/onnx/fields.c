@@ -16,10 +16,9 @@ bool rnl_onnx_take(rnl_reader *reader, pb_istream_t *stream, rnl_view *out_view)
     size_t size = stream->bytes_left;
     /* nanopb hands over a number as a copy of its bytes, outside of the file. */
     if ((uintptr_t)data < (uintptr_t)reader->file.data ||
-        (uintptr_t)data - (uintptr_t)reader->file.data > reader->file.size) {
-        PB_SET_ERROR(stream, "wrong wire type");
-        return false;
-    }
+        (uintptr_t)data - (uintptr_t)reader->file.data > reader->file.size)
+        return rnl_onnx_ok(reader,
+                           FAIL(RNL_DATA_LOSS, "%s is not an ONNX model, or damaged: wrong wire type", reader->label));
     *out_view = (rnl_view){data, size};
     return pb_read(stream, NULL, size);
 }
