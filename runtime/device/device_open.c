@@ -5,7 +5,7 @@
 #include "device/device.h"
 #include "device/driver.h"
 #include "device/enumerate.h"
-#include "device/memory_limit.h"
+#include "device/host_limits.h"
 #include "device/pool.h"
 #include <inttypes.h>
 #include <stdlib.h>
@@ -51,16 +51,6 @@ static rnl_status can_divide(cl_device_id id, bool *out_can)
 /* A part of the device. It gets a context of its own like any device: not every driver takes it in its parent's. */
 static rnl_status take_part(rnl_device *device, uint32_t compute_units)
 {
-    bool can;
-    if (compute_units == 0 || compute_units == device->info.compute_units)
-        return RNL_OK;
-    if (compute_units > device->info.compute_units)
-        return FAIL(RNL_INVALID_ARGUMENT, "%u compute units were asked for on %s, which has %u",
-                    (unsigned)compute_units, device->info.name, (unsigned)device->info.compute_units);
-    TRY(can_divide(device->id, &can));
-    if (!can)
-        return FAIL(RNL_UNIMPLEMENTED, "%u compute units were asked for on %s, which cannot be divided",
-                    (unsigned)compute_units, device->info.name);
     const cl_device_partition_property parts[] = {CL_DEVICE_PARTITION_BY_COUNTS, compute_units,
                                                   CL_DEVICE_PARTITION_BY_COUNTS_LIST_END, 0};
     cl_device_id part = NULL;
@@ -69,6 +59,26 @@ static rnl_status take_part(rnl_device *device, uint32_t compute_units)
     device->id = part;
     device->info.compute_units = compute_units;
     return RNL_OK;
+}
+
+/* Without a wish, a CPU device gets no more threads than this process may run: not every driver looks at that. */
+static rnl_status choose_part(rnl_device *device, uint32_t wanted)
+{
+    bool can;
+    uint32_t most = device->info.compute_units;
+    uint32_t allowed = wanted == 0 && device->info.type == RNL_DEVICE_CPU ? rnl_host_cpus() : most;
+    if (wanted > most)
+        return FAIL(RNL_INVALID_ARGUMENT, "%u compute units were asked for on %s, which has %u", (unsigned)wanted,
+                    device->info.name, (unsigned)most);
+    if (wanted == most || (wanted == 0 && allowed >= most))
+        return RNL_OK;
+    TRY(can_divide(device->id, &can));
+    if (!can && wanted == 0)
+        return RNL_OK;
+    if (!can)
+        return FAIL(RNL_UNIMPLEMENTED, "%u compute units were asked for on %s, which cannot be divided",
+                    (unsigned)wanted, device->info.name);
+    return take_part(device, wanted ? wanted : allowed);
 }
 
 static rnl_status create_context(rnl_device *device)
@@ -125,7 +135,7 @@ static rnl_status open_chosen(const rnl_candidate *chosen, const rnl_device_opti
     device->platform = chosen->platform;
     device->id = chosen->id;
     device->vector_width = vector_width(chosen);
-    GOTO(take_part(device, options->compute_units));
+    GOTO(choose_part(device, options->compute_units));
     GOTO(create_context(device), "opening %s%s", device->info.name,
          chosen->is_pocl ? " (pocl also fails so when it cannot write to POCL_CACHE_DIR)" : "");
     GOTO(rnl_pool_create(device, memory_budget(&device->info, options->memory_limit_bytes), &device->pool));

@@ -12,8 +12,9 @@ typedef struct rnl_embedded_file {
 extern const rnl_embedded_file rnl_embedded_files[]; /* ends with a NULL name */
 
 /*
- * The text of `file` with each #include "x.clh" replaced by that file's text, once, between #line directives, so that compiler
- * messages name our files. RUNNEL_KERNEL_DIR in the environment reads files from that folder instead of the embedded ones.
+ * The text of `file` with each #include "x.clh" replaced by that file's text, once, between #line directives, so that
+ * compiler messages name our files. RUNNEL_KERNEL_DIR in the environment reads files from that folder instead of the
+ * embedded ones.
  */
 RNL_API RNL_NODISCARD rnl_status rnl_source_get(const char *file, rnl_text *out_text);
 

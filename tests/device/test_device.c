@@ -3,6 +3,7 @@
 #include "support/test_device.h"
 #include "device/device.h"
 #include <ctype.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -233,6 +234,30 @@ START_TEST(a_part_of_a_device_runs)
 }
 END_TEST
 
+START_TEST(affinity_limits_a_cpu_device)
+{
+    cpu_set_t all, one;
+    rnl_device *limited;
+    uint32_t whole = rnl_device_get_info(device)->compute_units;
+    ck_assert_int_eq(sched_getaffinity(0, sizeof all, &all), 0);
+    int cpu = 0;
+    while (!CPU_ISSET(cpu, &all))
+        cpu++;
+    CPU_ZERO(&one);
+    CPU_SET(cpu, &one);
+    ck_assert_int_eq(sched_setaffinity(0, sizeof one, &one), 0);
+    rnl_status status = rnl_device_open(getenv("RUNNEL_TEST_DEVICE"), NULL, &limited);
+    uint32_t units = status == RNL_OK ? rnl_device_get_info(limited)->compute_units : 0;
+    bool divided = status == RNL_OK && limited->parent_id;
+    if (status == RNL_OK)
+        run_something(limited);
+    rnl_device_release(limited);
+    ck_assert_int_eq(sched_setaffinity(0, sizeof all, &all), 0);
+    test_ok(status);
+    ck_assert_uint_eq(units, divided ? 1 : whole);
+}
+END_TEST
+
 START_TEST(all_devices_run_in_one_process)
 {
     rnl_device *all[MANY];
@@ -296,6 +321,7 @@ int main(void)
     tcase_add_test(test_case, what_matches_nothing_is_listed_against);
     tcase_add_test(test_case, options_are_checked);
     tcase_add_test(test_case, a_part_of_a_device_runs);
+    tcase_add_test(test_case, affinity_limits_a_cpu_device);
     tcase_add_test(test_case, all_devices_run_in_one_process);
     tcase_add_test(test_case, children_hold_their_device);
     tcase_add_test(test_case, the_vector_width_is_one_of_three);

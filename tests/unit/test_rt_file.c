@@ -2,7 +2,7 @@
 /* Maps, whole reads, atomic replacement, folders, and memory limits that files tell. */
 #include "base/file.h"
 #include "base/memory.h"
-#include "device/memory_limit.h"
+#include "device/host_limits.h"
 #include "support/test_device.h"
 #include <dirent.h>
 #include <fcntl.h>
@@ -339,7 +339,7 @@ START_TEST(folders_are_made_with_their_parents)
 }
 END_TEST
 
-/* ---- Memory limits of control groups ---- */
+/* ---- Limits of control groups ---- */
 
 static uint64_t limit_of(const char *groups)
 {
@@ -382,6 +382,37 @@ START_TEST(version_1_groups_are_read_too)
 }
 END_TEST
 
+static uint64_t cpus_of(const char *groups)
+{
+    write_file("groups", groups);
+    return rnl_cgroup_cpu_limit(at("groups"), folder);
+}
+
+START_TEST(processors_are_limited_by_groups)
+{
+    test_ok(rnl_folder_create(at("a/b")));
+    test_ok(rnl_folder_create(at("cpu/g")));
+    ck_assert_uint_eq(cpus_of("0::/a/b\n"), UINT64_MAX);
+    write_file("a/b/cpu.max", "max 100000\n");
+    ck_assert_uint_eq(cpus_of("0::/a/b\n"), UINT64_MAX);
+    write_file("a/cpu.max", "250000 100000\n");
+    ck_assert_uint_eq(cpus_of("0::/a/b\n"), 3);
+    write_file("a/b/cpu.max", "200000 100000\n");
+    ck_assert_uint_eq(cpus_of("0::/a/b\n"), 2);
+    write_file("a/b/cpu.max", "1000 100000\n");
+    ck_assert_uint_eq(cpus_of("0::/a/b\n"), 1);
+    write_file("a/b/cpu.max", "1000 0\n");
+    ck_assert_uint_eq(cpus_of("0::/a/b\n"), 3);
+    write_file("cpu/g/cpu.cfs_quota_us", "-1\n");
+    write_file("cpu/g/cpu.cfs_period_us", "100000\n");
+    ck_assert_uint_eq(cpus_of("1:cpu:/g\n"), UINT64_MAX);
+    write_file("cpu/g/cpu.cfs_quota_us", "400000\n");
+    ck_assert_uint_eq(cpus_of("1:cpu:/g\n"), 4);
+    ck_assert_uint_eq(cpus_of("1:cpuset:/g\n"), UINT64_MAX);
+    ck_assert_uint_ge(rnl_host_cpus(), 1);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("file");
@@ -401,6 +432,7 @@ int main(void)
     tcase_add_test(test_case, folders_are_made_with_their_parents);
     tcase_add_test(test_case, the_least_limit_of_a_group_and_its_parents_counts);
     tcase_add_test(test_case, version_1_groups_are_read_too);
+    tcase_add_test(test_case, processors_are_limited_by_groups);
     suite_add_tcase(suite, test_case);
     return test_run(suite, false);
 }

@@ -153,7 +153,9 @@ RNL_API RNL_NODISCARD rnl_status rnl_device_list(rnl_device_info *out_infos, siz
 
 typedef struct rnl_device_options {
     size_t struct_size;
-    uint32_t compute_units;      /* a sub-device of that many compute units (CPU threads); 0 = the whole device */
+    /* A sub-device of that many compute units (CPU threads). 0 = the whole device, but no more threads of a CPU device
+     * than the process may run, by its affinity and control groups, where the driver can divide the device. */
+    uint32_t compute_units;
     uint64_t memory_limit_bytes; /* the pool's budget; 0 = the least of device, host and cgroup limits */
 } rnl_device_options;
 #define RNL_DEVICE_OPTIONS_INIT                                                                                        \
