@@ -16,6 +16,7 @@ struct rnl_kernel {
     /* The last range and local memory that were checked: most launches repeat them. */
     rnl_range checked;
     size_t checked_local_bytes;
+    size_t static_local_bytes;
 };
 
 static rnl_status fill_kernel(rnl_kernel *kernel, const char *source, const char *options, const char *name)
@@ -24,6 +25,7 @@ static rnl_status fill_kernel(rnl_kernel *kernel, const char *source, const char
     TRY(rnl_strdup(name, &kernel->name));
     TRY(rnl_program_get_source(kernel->device, source, options, &program));
     TRY(rnl_program_create_kernel(program, name, &kernel->kernel));
+    TRY(rnl_kernel_static_local(kernel->device, kernel->kernel, &kernel->static_local_bytes));
     return CL(clGetKernelInfo(kernel->kernel, CL_KERNEL_NUM_ARGS, sizeof kernel->arg_count, &kernel->arg_count, NULL));
 }
 
@@ -91,7 +93,6 @@ static rnl_status set_arg(rnl_kernel *kernel, cl_uint at, const rnl_arg *arg)
     return FAIL(RNL_INVALID_ARGUMENT, "argument %u is of the unknown kind %d", (unsigned)at, (int)arg->kind);
 }
 
-/* Before the arguments are set: a driver may count local memory that was set before, which would then count twice. */
 static rnl_status check(rnl_kernel *kernel, const rnl_range *range, size_t bytes)
 {
     const rnl_range *seen = &kernel->checked;
@@ -99,7 +100,7 @@ static rnl_status check(rnl_kernel *kernel, const rnl_range *range, size_t bytes
         memcmp(seen->global, range->global, sizeof seen->global) == 0 &&
         memcmp(seen->local, range->local, sizeof seen->local) == 0)
         return RNL_OK;
-    TRY(rnl_kernel_check(kernel->device, kernel->kernel, range, bytes));
+    TRY(rnl_kernel_check_local(kernel->device, kernel->kernel, range, kernel->static_local_bytes, bytes));
     kernel->checked = *range;
     kernel->checked_local_bytes = bytes;
     return RNL_OK;

@@ -34,23 +34,22 @@ static rnl_status check_range(const rnl_range *range, size_t *out_group)
     return RNL_OK;
 }
 
-static rnl_status check_local_memory(rnl_device *device, cl_kernel kernel, size_t dynamic_bytes)
+rnl_status rnl_kernel_static_local(rnl_device *device, cl_kernel kernel, size_t *out_bytes)
 {
     cl_ulong used = 0;
-    size_t total;
+    *out_bytes = 0;
     /* NVIDIA answers for itself, and allows more __local declared in a kernel than it reports. */
-    if (device->info.vendor_id != VENDOR_NVIDIA)
-        TRY(CL(clGetKernelWorkGroupInfo(kernel, device->id, CL_KERNEL_LOCAL_MEM_SIZE, sizeof used, &used, NULL)));
-    if (!rnl_size_add(used, dynamic_bytes, &total) || total > device->info.local_memory_bytes)
-        return FAIL(RNL_RESOURCE_EXHAUSTED, "a kernel needs %llu and %zu bytes of local memory, and %s has %llu",
-                    (unsigned long long)used, dynamic_bytes, device->info.name,
-                    (unsigned long long)device->info.local_memory_bytes);
+    if (device->info.vendor_id == VENDOR_NVIDIA)
+        return RNL_OK;
+    TRY(CL(clGetKernelWorkGroupInfo(kernel, device->id, CL_KERNEL_LOCAL_MEM_SIZE, sizeof used, &used, NULL)));
+    *out_bytes = used;
     return RNL_OK;
 }
 
-rnl_status rnl_kernel_check(rnl_device *device, cl_kernel kernel, const rnl_range *range, size_t dynamic_local_bytes)
+rnl_status rnl_kernel_check_local(rnl_device *device, cl_kernel kernel, const rnl_range *range,
+                                  size_t static_local_bytes, size_t dynamic_local_bytes)
 {
-    size_t group = 0, most;
+    size_t group = 0, most, total;
     TRY(check_range(range, &group));
     TRY(rnl_kernel_max_group(device, kernel, &most));
     if (most == 0 || most > device->info.max_work_group_size)
@@ -58,7 +57,18 @@ rnl_status rnl_kernel_check(rnl_device *device, cl_kernel kernel, const rnl_rang
     if (group > most)
         return FAIL(RNL_INVALID_ARGUMENT, "a work-group of %zu work-items was asked for, and %s allows %zu", group,
                     device->info.name, most);
-    return check_local_memory(device, kernel, dynamic_local_bytes);
+    if (!rnl_size_add(static_local_bytes, dynamic_local_bytes, &total) || total > device->info.local_memory_bytes)
+        return FAIL(RNL_RESOURCE_EXHAUSTED, "a kernel needs %zu and %zu bytes of local memory, and %s has %llu",
+                    static_local_bytes, dynamic_local_bytes, device->info.name,
+                    (unsigned long long)device->info.local_memory_bytes);
+    return RNL_OK;
+}
+
+rnl_status rnl_kernel_check(rnl_device *device, cl_kernel kernel, const rnl_range *range, size_t dynamic_local_bytes)
+{
+    size_t static_bytes;
+    TRY(rnl_kernel_static_local(device, kernel, &static_bytes));
+    return rnl_kernel_check_local(device, kernel, range, static_bytes, dynamic_local_bytes);
 }
 
 rnl_status rnl_kernel_enqueue(rnl_stream *stream, cl_kernel kernel, const rnl_range *range)

@@ -12,6 +12,13 @@
  */
 RNL_API RNL_NODISCARD rnl_status rnl_kernel_check(rnl_device *device, cl_kernel kernel, const rnl_range *range,
                                                   size_t dynamic_local_bytes);
+/*
+ * The same with the static bytes known. Drivers count local arguments that are set as static, so a kernel that is
+ * checked again asks rnl_kernel_static_local once, before its first argument.
+ */
+RNL_API RNL_NODISCARD rnl_status rnl_kernel_check_local(rnl_device *device, cl_kernel kernel, const rnl_range *range,
+                                                        size_t static_local_bytes, size_t dynamic_local_bytes);
+RNL_API RNL_NODISCARD rnl_status rnl_kernel_static_local(rnl_device *device, cl_kernel kernel, size_t *out_bytes);
 /* The largest work-group this kernel allows on this device. */
 RNL_API RNL_NODISCARD rnl_status rnl_kernel_max_group(rnl_device *device, cl_kernel kernel, size_t *out_work_items);
 /* Enqueues with the arguments set before; failures become the stream's. */

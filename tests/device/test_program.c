@@ -58,12 +58,10 @@ static rnl_device_stats stats_of(const rnl_device *of)
     return stats;
 }
 
-/* Adds on a device of its own; the counters of that device. */
-static rnl_device_stats add_on_another_device(const char *options)
+static void add_on(rnl_device *own, const char *options)
 {
     float in[16], out[16];
     int offset = 2;
-    rnl_device *own = test_open_device();
     rnl_stream *own_stream;
     rnl_buffer *from, *to;
     rnl_kernel *add;
@@ -84,13 +82,20 @@ static rnl_device_stats add_on_another_device(const char *options)
     test_ok(rnl_stream_synchronize(own_stream));
     for (int i = 0; i < 16; i++)
         ck_assert_float_eq(out[i], (float)i + 6);
-    rnl_device_save_programs(own);
-    rnl_device_stats stats = stats_of(own);
-    ck_assert_uint_eq(stats.kernels_launched, 1);
     rnl_kernel_release(add);
     rnl_buffer_release(from);
     rnl_buffer_release(to);
     rnl_stream_release(own_stream);
+}
+
+/* Adds on a device of its own; the counters of that device. */
+static rnl_device_stats add_on_another_device(const char *options)
+{
+    rnl_device *own = test_open_device();
+    add_on(own, options);
+    rnl_device_save_programs(own);
+    rnl_device_stats stats = stats_of(own);
+    ck_assert_uint_eq(stats.kernels_launched, 1);
     rnl_device_release(own);
     return stats;
 }
@@ -295,6 +300,38 @@ START_TEST(local_memory_is_given_and_limited)
 }
 END_TEST
 
+START_TEST(local_memory_counts_once_when_the_range_changes)
+{
+    rnl_arg args[] = {buffer_arg(a), {.kind = RNL_ARG_LOCAL}};
+    args[1].size_bytes = rnl_device_get_info(device)->local_memory_bytes / 10 * 6 / 64 * 64;
+    test_ok(rnl_kernel_create(device, local_source, NULL, "reverse", &kernel));
+    for (size_t local = 1; local <= 8; local *= 2) {
+        const rnl_range range = {.dimensions = 1, .global = {16, 1, 1}, .local = {local, 1, 1}};
+        test_ok(rnl_stream_launch(stream, kernel, &range, args, 2));
+        test_ok(rnl_stream_synchronize(stream));
+    }
+}
+END_TEST
+
+START_TEST(parts_and_wholes_share_the_cache)
+{
+    rnl_device_options options = RNL_DEVICE_OPTIONS_INIT;
+    const rnl_device_info *info = rnl_device_get_info(device);
+    char spec[32];
+    rnl_device *part;
+    snprintf(spec, sizeof spec, "%u:%u", info->platform_index, info->device_index);
+    options.compute_units = 1;
+    check_counts(add_on_another_device("-DSCALE=3"), 1, 0);
+    if (rnl_device_open(spec, &options, &part) != RNL_OK)
+        return; /* it cannot be divided */
+    add_on(part, "-DSCALE=3");
+    check_counts(stats_of(part), 0, 1);
+    add_on(part, "-D  SCALE=3");
+    rnl_device_release(part); /* saves what it compiled */
+    check_counts(add_on_another_device("-D  SCALE=3"), 0, 1);
+}
+END_TEST
+
 START_TEST(too_much_static_local_memory_is_refused)
 {
     static const char source[] = "__kernel void f(__global int *x)\n"
@@ -405,6 +442,8 @@ int main(void)
     tcase_add_test(test_case, threads_wait_for_the_one_that_builds);
     tcase_add_test(test_case, a_build_error_holds_the_compilers_log);
     tcase_add_test(test_case, local_memory_is_given_and_limited);
+    tcase_add_test(test_case, local_memory_counts_once_when_the_range_changes);
+    tcase_add_test(test_case, parts_and_wholes_share_the_cache);
     tcase_add_test(test_case, too_much_static_local_memory_is_refused);
     tcase_add_test(test_case, bad_launches_are_refused_and_leave_the_stream_usable);
     tcase_add_test(test_case, a_kernel_outlives_the_callers_device);
