@@ -61,7 +61,8 @@ static void normalise_bool(unsigned char *data, size_t count)
 rnl_exit rnl_npy_read(FILE *file, uint64_t size_bytes, const char *path, rnl_tensor *out_tensor)
 {
     rnl_npy_header header;
-    size_t header_bytes, count, bytes;
+    size_t header_bytes = 0;
+    size_t count, bytes;
     *out_tensor = (rnl_tensor){0};
     rnl_exit code = read_header(file, path, &header, &header_bytes);
     if (code != RNL_EXIT_DONE)
