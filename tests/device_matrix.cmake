@@ -23,12 +23,16 @@ set(RNL_TEST_ENVIRONMENT RUNNEL_CACHE_DIR=${CMAKE_BINARY_DIR}/cache POCL_CACHE_D
 
 # rnl_add_test(NAME LABEL SECONDS IMPLEMENTATION COMMAND...)
 function(rnl_add_test name label seconds implementation)
-  add_test(NAME ${RNL_TEST_PREFIX}${name} COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/run_on ${implementation} ${ARGN})
-  set_tests_properties(${RNL_TEST_PREFIX}${name} PROPERTIES LABELS "${label};${implementation}" TIMEOUT ${seconds}
+  set(plain ${name})
+  if(RNL_TEST_PREFIX AND NOT name MATCHES "\\.${RNL_FIRST_IMPLEMENTATION}\\.")
+    set(name ${RNL_TEST_PREFIX}${name})
+  endif()
+  add_test(NAME ${name} COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/run_on ${implementation} ${ARGN})
+  set_tests_properties(${name} PROPERTIES LABELS "${label};${implementation}" TIMEOUT ${seconds}
     SKIP_RETURN_CODE 77 ENVIRONMENT "${RNL_TEST_ENVIRONMENT}")
   if(RNL_TEST_PREFIX)
-    string(REPLACE ".${implementation}." ".pocl." plain ${name})
-    set_tests_properties(${RNL_TEST_PREFIX}${name} PROPERTIES DEPENDS ${plain})
+    string(REPLACE ".${RNL_FIRST_IMPLEMENTATION}." ".pocl." plain ${plain})
+    set_tests_properties(${name} PROPERTIES DEPENDS ${plain})
   endif()
 endfunction()
 
