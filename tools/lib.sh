@@ -48,6 +48,7 @@ libclang-rt-dev      clang-runtime
 shellcheck           command shellcheck
 oclgrind             command oclgrind
 mesa-opencl-icd      icd rusticl.icd
+fonts-dejavu-core    font DejaVuSans.ttf
 '
 
 have_header() {
@@ -71,6 +72,7 @@ have() {
     command) command -v "$2" >/dev/null ;;
     header) have_header "$2" ;;
     library) have_library "$2" ;;
+    font) [ -e "/usr/share/fonts/truetype/dejavu/$2" ] ;;
     icd) [ -e "/etc/OpenCL/vendors/$2" ] ;;
     python) "$PYTHON" -c "import $2" 2>/dev/null ;;
     clang-runtime) compgen -G '/usr/lib/*/clang/*/lib/*/libclang_rt.fuzzer*' >/dev/null ||
