@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "source.h"
+#include "file.h"
 #include "npy.h"
 #include "parse.h"
 #include "picture.h"
 #include "values.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 typedef enum file_kind { KIND_UNKNOWN, KIND_NPY, KIND_PNG, KIND_JPEG } file_kind;
 
@@ -22,27 +20,6 @@ static bool is_random(const char *source)
 bool rnl_source_is_file(const char *source)
 {
     return !is_random(source) && strcmp(source, "zeros") != 0;
-}
-
-/* A regular file: a pipe could block for ever, and has no size to check against. */
-static FILE *open_regular(const char *path, uint64_t *out_bytes)
-{
-    struct stat status;
-    FILE *file = NULL;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd >= 0 && fstat(fd, &status) == 0) {
-        errno = S_ISDIR(status.st_mode) ? EISDIR : EINVAL;
-        if (S_ISREG(status.st_mode))
-            file = fdopen(fd, "rb");
-        *out_bytes = (uint64_t)status.st_size;
-    }
-    if (!file) {
-        int reason = errno;
-        if (fd >= 0)
-            close(fd);
-        errno = reason;
-    }
-    return file;
 }
 
 static file_kind kind_of(FILE *file)
@@ -60,7 +37,7 @@ static file_kind kind_of(FILE *file)
 bool rnl_source_is_picture(const char *source)
 {
     uint64_t bytes;
-    FILE *file = rnl_source_is_file(source) ? open_regular(source, &bytes) : NULL;
+    FILE *file = rnl_source_is_file(source) ? rnl_file_open(source, &bytes) : NULL;
     file_kind kind = file ? kind_of(file) : KIND_UNKNOWN;
     if (file)
         fclose(file);
@@ -153,9 +130,9 @@ static rnl_exit load_file(const char *path, const rnl_value_info *info, const rn
                           rnl_tensor *out_tensor)
 {
     uint64_t bytes = 0;
-    FILE *file = open_regular(path, &bytes);
+    FILE *file = rnl_file_open(path, &bytes);
     if (!file)
-        return rnl_cli_fail("%s: %s", path, errno == EINVAL ? "not a regular file" : strerror(errno));
+        return rnl_cli_fail("%s: %s", path, rnl_file_reason(errno));
     file_kind kind = kind_of(file);
     rnl_exit code = RNL_EXIT_DONE;
     if (kind == KIND_NPY)

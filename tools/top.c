@@ -2,59 +2,8 @@
 #include "outputs.h"
 #include "values.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
-
-static bool add_label(rnl_labels *labels, size_t *capacity, const char *line)
-{
-    if (labels->count == *capacity) {
-        size_t larger = *capacity ? *capacity * 2 : 256;
-        char **names = realloc(labels->names, larger * sizeof *names);
-        if (!names)
-            return false;
-        labels->names = names;
-        *capacity = larger;
-    }
-    char *name = strdup(line);
-    if (!name)
-        return false;
-    labels->names[labels->count++] = name;
-    return true;
-}
-
-rnl_exit rnl_labels_read(const char *path, rnl_labels *out_labels)
-{
-    char *line = NULL;
-    size_t line_bytes = 0;
-    size_t capacity = 0;
-    ssize_t length;
-    bool enough = true;
-    *out_labels = (rnl_labels){0};
-    FILE *file = fopen(path, "re");
-    if (!file)
-        return rnl_cli_fail("labels %s: %s", path, strerror(errno));
-    errno = 0;
-    while (enough && (length = getline(&line, &line_bytes, file)) >= 0) {
-        while (length > 0 && (line[length - 1] == '\n' || line[length - 1] == '\r'))
-            line[--length] = '\0';
-        enough = add_label(out_labels, &capacity, line);
-    }
-    bool failed = ferror(file) || !enough;
-    rnl_exit code = failed ? rnl_cli_fail("labels %s: %s", path, strerror(errno)) : RNL_EXIT_DONE;
-    free(line);
-    fclose(file);
-    return code;
-}
-
-void rnl_labels_free(rnl_labels *labels)
-{
-    for (size_t i = 0; i < labels->count; i++)
-        free(labels->names[i]);
-    free(labels->names);
-    *labels = (rnl_labels){0};
-}
 
 typedef struct entry {
     long double value;

@@ -167,7 +167,11 @@ class TopTest(CommandTest):
     def test_missing_labels(self):
         self.refuse("none.txt", "No such file",
                     arguments=["run", self.relu(), "--top", "1", "--labels", "none.txt"])
-        self.refuse(self.folder, arguments=["run", self.relu(), "--top", "1", "--labels", self.folder])
+        self.refuse(self.folder, "Is a directory",
+                    arguments=["run", self.relu(), "--top", "1", "--labels", self.folder])
+        os.mkfifo(self.path("pipe"))
+        self.refuse("pipe", "not a regular file",
+                    arguments=["run", self.relu(), "--top", "1", "--labels", self.path("pipe")])
 
 
 class RepeatTest(CommandTest):
