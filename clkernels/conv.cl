@@ -11,6 +11,10 @@
 //   TRANSPOSED  transposed convolution, as a gather
 //   DEPTHWISE   one input and one output channel a group; at least V groups
 //   INDEX64     see common.clh
+// check: -DT_SRC=F32 -DT_BIAS=F32 -DT_DST=F32 -DV=16 -DP=4 -DNB=2
+// check: -DT_SRC=F16 -DT_BIAS=F32 -DT_DST=F16 -DV=8 -DP=2 -DNB=1 -DINDEX64
+// check: -DT_SRC=F32 -DT_BIAS=F32 -DT_DST=F32 -DV=4 -DP=4 -DDEPTHWISE
+// check: -DT_SRC=F32 -DT_BIAS=F32 -DT_DST=F32 -DV=8 -DP=1 -DNB=2 -DTRANSPOSED
 #include "common.clh"
 #include "lanes.clh"
 #if !defined(T_SRC) || !defined(T_BIAS) || !defined(T_DST) || !defined(V) || !defined(P)
@@ -175,13 +179,14 @@ __kernel void conv(CONV_ARGUMENTS)
     }
 
     const idx_t at = dst_offset + n * dst_stride.x + d * dst_stride.y + h * dst_stride.z + group * dst_size.w + m;
+    FLOATV result[P * NB]; // a copy, for a loop that need not be unrolled: it compiles much faster
 #pragma unroll
-    for (int p = 0; p < P; p++)
-        if (p >= run.begin && p < run.end)
-#pragma unroll
-            for (int j = 0; j < NB; j++)
-                store_pixel(dst, at + (run.first + p * run.step) * dst_stride.w + j * V, acc[p * NB + j], 0,
-                            dst_size.w - m - j * V);
+    for (int i = 0; i < P * NB; i++)
+        result[i] = acc[i];
+    for (int i = run.begin * NB; i < run.end * NB; i++) {
+        const int j = i % NB * V;
+        store_pixel(dst, at + (run.first + i / NB * run.step) * dst_stride.w + j, result[i], 0, dst_size.w - m - j);
+    }
 }
 #else
 // As conv, with one channel in and out of each group: vectors lie over the groups.

@@ -10,6 +10,11 @@
 //   V        elements of a vector: 4, 8 or 16 (not for ANY). COLUMNS: n >= V * NB
 //   NB       COLUMNS: vectors of columns that a work-item computes; DOT: columns
 //   INDEX64  see common.clh
+// check: -DT=F32 -DKIND=COLUMNS -DR=4 -DV=16 -DNB=2
+// check: -DT=F16 -DKIND=DOT -DR=2 -DV=8 -DNB=2
+// check: -DT=BF16 -DKIND=COLUMNS -DR=8 -DV=4 -DNB=1 -DINDEX64
+// check: -DT=I32 -DKIND=ANY
+// check: -DT=U64 -DKIND=ANY -DINDEX64
 #include "common.clh"
 #include "lanes.clh"
 #define COLUMNS 1
@@ -109,6 +114,11 @@ __kernel void gemm(GEMM_ARGUMENTS)
     for (int r = 0; r < R; r++)                                                                                        \
         rows[r] = a + min(first + r, size.s0 - 1) * stride.s0
 #define IS_OWN_ROW(r) ((r) >= begin && first + (r) < size.s0)
+// A copy, for a last loop that need not be unrolled: it compiles much faster.
+#define COPY_SUMS                                                                                                      \
+    VECTOR sums[R * NB];                                                                                               \
+    for (int i = 0; i < R * NB; i++)                                                                                   \
+    sums[i] = sum[i]
 #endif
 
 #if KIND == COLUMNS
@@ -161,16 +171,14 @@ __kernel void gemm(GEMM_ARGUMENTS)
         b += stride.s2;
     }
 
-#pragma unroll
-    for (int r = 0; r < R; r++)
+    COPY_SUMS;
+    for (int i = 0; i < R * NB; i++) {
+        const idx_t r = i / NB, m = first + r, n = column + i % NB * V;
         if (IS_OWN_ROW(r))
-#pragma unroll
-            for (int j = 0; j < NB; j++) {
-                const idx_t n = column + j * V;
-                store_vector(dst, dst_offset + (first + r) * stride.s6 + n * stride.s7, stride.s7, c,
-                             c_offset + (first + r) * stride.s4 + n * stride.s5, stride.s5, sum[r * NB + j], alpha,
-                             beta, flags.x, (int)(column_wish - n));
-            }
+            store_vector(dst, dst_offset + m * stride.s6 + n * stride.s7, stride.s7, c,
+                         c_offset + m * stride.s4 + n * stride.s5, stride.s5, sums[i], alpha, beta, flags.x,
+                         (int)(column_wish - n));
+    }
 }
 #endif
 
@@ -221,17 +229,16 @@ __kernel void gemm(GEMM_ARGUMENTS)
         }
     }
 
-#pragma unroll
-    for (int r = 0; r < R; r++)
-#pragma unroll
-        for (int j = 0; j < NB; j++) {
-            VALUE value = sum_of_lanes(sum[r * NB + j]);
-            for (idx_t i = k; i < size.s2; i++)
-                value = fma(LOAD(T, rows[r], i), LOAD(T, columns[j], i), value);
-            if (IS_OWN_ROW(r) && column + j < size.s1)
-                store_element(dst, dst_offset + (first + r) * stride.s6 + (column + j) * stride.s7, c,
-                              c_offset + (first + r) * stride.s4 + (column + j) * stride.s5, value, alpha, beta,
-                              flags.x);
-        }
+    COPY_SUMS;
+    for (int i = 0; i < R * NB; i++) {
+        const idx_t r = i / NB, m = first + r, n = column + i % NB;
+        VALUE value = sum_of_lanes(sums[i]);
+        for (idx_t rest = k; rest < size.s2; rest++)
+            value = fma(LOAD(T, a, min(m, size.s0 - 1) * stride.s0 + rest),
+                        LOAD(T, b, min(n, size.s1 - 1) * stride.s3 + rest), value);
+        if (IS_OWN_ROW(r) && n < size.s1)
+            store_element(dst, dst_offset + m * stride.s6 + n * stride.s7, c, c_offset + m * stride.s4 + n * stride.s5,
+                          value, alpha, beta, flags.x);
+    }
 }
 #endif

@@ -406,11 +406,104 @@ START_TEST(costs_and_names)
 }
 END_TEST
 
+/* CLBlast compiles for seconds, and far longer where the device is emulated. */
+static void force_clblast(void)
+{
+    setenv("RUNNEL_GEMM", "clblast", 1);
+}
+
+static void force_nothing(void)
+{
+    unsetenv("RUNNEL_GEMM");
+}
+
+START_TEST(clblast_forms)
+{
+    for (unsigned form = 0; form < 32 && !op_small(); ++form)
+        run_case(&(gemm_case){.m = form & 1 ? 33 : 1,
+                              .n = form & 2 ? 70 : 3,
+                              .k = form & 4 ? 20 : 1,
+                              .a_transposed = form & 8,
+                              .b_transposed = form & 16,
+                              .alpha = 0.5f,
+                              .beta = form % 3 ? 2.0f : 1.0f,
+                              .c_rank = form % 3,
+                              .c_ones = form % 2});
+}
+END_TEST
+
+START_TEST(clblast_batches)
+{
+    static const gemm_case tests[] = {
+        {.m = 4, .n = 5, .k = 6, .batch_rank = 1, .batch = {3}, .c_rank = 2},
+        {.m = 17, .n = 34, .k = 6, .batch_rank = 2, .batch = {3, 2}, .b_less = 2},
+        {.m = 17, .n = 34, .k = 6, .batch_rank = 2, .batch = {3, 2}, .a_less = 2, .c_rank = 1},
+        {.m = 17, .n = 34, .k = 6, .batch_rank = 2, .batch = {3, 2}, .b_transposed = true, .alpha = 3, .beta = 0},
+        {.m = 130, .n = 140, .k = 150, .c_rank = 1, .c_ones = 1, .alpha = 1, .beta = 1},
+    };
+    if (!op_small())
+        RUN_ALL(tests);
+}
+END_TEST
+
+START_TEST(clblast_special_values)
+{
+    gemm_run run = {.test = {.dtype = RNL_F32, .m = 9, .n = 33, .k = 20}};
+    if (op_small())
+        return;
+    set_defaults(&run.test);
+    create_tensors(&run);
+    op_put(run.a, (const int64_t[]){4, 19}, op_float(NAN));
+    op_put(run.b, (const int64_t[]){3, 32}, op_float(INFINITY));
+    op_fill(run.dst, OP_SPECIAL, 0, 0); /* without an addend, nothing of it may stay */
+    enqueue(&run);
+    ck_assert_str_eq(op_list()->steps[0].implementation, "gemm:clblast");
+    op_run();
+    op_check(run.dst, reference, &run, bound_for(&run.test));
+}
+END_TEST
+
+START_TEST(clblast_warm)
+{
+    rnl_stream *stream = NULL;
+    const rnl_clblast_gemm right = {
+        .m = 3, .n = 4, .k = 5, .a_ld = 5, .b_ld = 4, .c_ld = 4, .batch = 1, .alpha = 1, .dtype = RNL_F32};
+    rnl_clblast_gemm wrong = right;
+    if (op_small())
+        return;
+    op_expect(RNL_OK, rnl_stream_create(op_device(), &stream));
+    op_expect(RNL_OK, rnl_clblast_warm(stream, &right));
+    wrong.a_ld = 4;
+    op_expect(RNL_INTERNAL, rnl_clblast_warm(stream, &wrong));
+    wrong = right;
+    wrong.m = SIZE_MAX / 4;
+    op_expect(RNL_RESOURCE_EXHAUSTED, rnl_clblast_warm(stream, &wrong));
+    op_expect(RNL_OK, rnl_clblast_warm(stream, &right));
+    rnl_stream_release(stream);
+}
+END_TEST
+
+/* What CLBlast cannot take goes to the portable one, forced or not. */
+START_TEST(clblast_does_not_apply)
+{
+    gemm_run run = {.test = {.dtype = RNL_F32, .m = 3, .n = 4, .k = 0}};
+    set_defaults(&run.test);
+    create_tensors(&run);
+    enqueue(&run);
+    ck_assert_str_eq(op_list()->steps[0].implementation, "gemm:portable");
+    run_case(&(gemm_case){.m = 3, .n = 4, .k = 5, .a_gaps = true});
+    run_case(&(gemm_case){.m = 3, .n = 4, .k = 5, .dst_transposed = true});
+    run_case(&(gemm_case){.dtype = RNL_F16, .m = 3, .n = 4, .k = 5});
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("gemm");
     TCase *tests = op_case(suite, "gemm");
-    unsetenv("RUNNEL_GEMM");
+    TCase *clblast = op_case(suite, "clblast");
+    tcase_add_checked_fixture(tests, force_nothing, force_nothing);
+    tcase_add_checked_fixture(clblast, force_clblast, force_nothing);
     tcase_add_test(tests, sides);
     tcase_add_test(tests, transposes);
     tcase_add_test(tests, addends);
@@ -421,5 +514,10 @@ int main(void)
     tcase_add_test(tests, in_place_addend);
     tcase_add_test(tests, wrong_arguments);
     tcase_add_test(tests, costs_and_names);
+    tcase_add_test(clblast, clblast_forms);
+    tcase_add_test(clblast, clblast_batches);
+    tcase_add_test(clblast, clblast_special_values);
+    tcase_add_test(clblast, clblast_warm);
+    tcase_add_test(clblast, clblast_does_not_apply);
     return op_main(suite);
 }
