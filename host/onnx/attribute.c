@@ -13,13 +13,21 @@ typedef struct attribute_fields {
     rnl_view_field name, s, t, g, reference;
 } attribute_fields;
 
+/* Room for one more element of the list that is being read. */
+static bool grow_list(rnl_reader *reader, void *list, size_t *capacity, size_t count, size_t element_bytes)
+{
+    if (count == RNL_ONNX_MAX_LIST)
+        return rnl_onnx_ok(reader,
+                           FAIL(RNL_RESOURCE_EXHAUSTED, "an attribute has more than %d elements", RNL_ONNX_MAX_LIST));
+    return rnl_onnx_ok(reader, rnl_grow(list, capacity, count + 1, element_bytes));
+}
+
 static bool on_float(pb_istream_t *stream, const pb_field_t *field, void **arg)
 {
     (void)field;
     rnl_reader *reader = *arg;
     while (stream->bytes_left > 0) {
-        if (!rnl_onnx_ok(reader, rnl_grow(&reader->floats, &reader->float_capacity, reader->float_count + 1,
-                                          sizeof *reader->floats)) ||
+        if (!grow_list(reader, &reader->floats, &reader->float_capacity, reader->float_count, sizeof *reader->floats) ||
             !pb_decode_fixed32(stream, &reader->floats[reader->float_count]))
             return false;
         reader->float_count++;
@@ -33,8 +41,7 @@ static bool on_int(pb_istream_t *stream, const pb_field_t *field, void **arg)
     rnl_reader *reader = *arg;
     while (stream->bytes_left > 0) {
         uint64_t bits;
-        if (!rnl_onnx_ok(reader,
-                         rnl_grow(&reader->ints, &reader->int_capacity, reader->int_count + 1, sizeof *reader->ints)) ||
+        if (!grow_list(reader, &reader->ints, &reader->int_capacity, reader->int_count, sizeof *reader->ints) ||
             !pb_decode_varint(stream, &bits))
             return false;
         reader->ints[reader->int_count++] = (int64_t)bits;
@@ -48,8 +55,7 @@ static bool on_string(pb_istream_t *stream, const pb_field_t *field, void **arg)
     rnl_reader *reader = *arg;
     rnl_view view;
     if (!rnl_onnx_take(reader, stream, &view) ||
-        !rnl_onnx_ok(reader, rnl_grow(&reader->strings, &reader->string_capacity, reader->string_count + 1,
-                                      sizeof *reader->strings)) ||
+        !grow_list(reader, &reader->strings, &reader->string_capacity, reader->string_count, sizeof *reader->strings) ||
         !rnl_onnx_ok(reader, rnl_onnx_text(reader, view, &reader->strings[reader->string_count])))
         return false;
     reader->string_count++;

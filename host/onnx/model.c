@@ -63,6 +63,8 @@ static rnl_status read_metadata(rnl_reader *reader, rnl_view bytes)
     rnl_view_field key = {.reader = reader}, value = {.reader = reader};
     rnl_pb_Entry message = {.key = RNL_ONNX_VIEW(&key), .value = RNL_ONNX_VIEW(&value)};
     TRY(rnl_onnx_decode(reader, bytes, rnl_pb_Entry_fields, &message, "its metadata"));
+    if (reader->metadata_count == RNL_ONNX_MAX_METADATA)
+        return FAIL(RNL_RESOURCE_EXHAUSTED, "%s has more than %d properties", reader->label, RNL_ONNX_MAX_METADATA);
     TRY(rnl_grow(&reader->metadata, &reader->metadata_capacity, reader->metadata_count + 1, sizeof *reader->metadata));
     rnl_metadata *entry = &reader->metadata[reader->metadata_count];
     TRY(rnl_onnx_text(reader, key.view, &entry->key));

@@ -64,16 +64,36 @@ static void count_field(rnl_survey *survey, uint32_t tag)
     survey->outputs += tag == GRAPH_OUTPUT;
 }
 
+static rnl_status too_many(const rnl_reader *reader, int limit, const char *what)
+{
+    return FAIL(RNL_RESOURCE_EXHAUSTED, "%s has more than %d %s", reader->label, limit, what);
+}
+
+static rnl_status check_counts(const rnl_reader *reader)
+{
+    const rnl_survey *survey = &reader->survey;
+    size_t initializers = survey->initializers + survey->sparse_initializers;
+    if (survey->all_nodes > RNL_ONNX_MAX_NODES)
+        return too_many(reader, RNL_ONNX_MAX_NODES, "nodes");
+    if (initializers > RNL_ONNX_MAX_INITIALIZERS)
+        return too_many(reader, RNL_ONNX_MAX_INITIALIZERS, "initialisers");
+    if (survey->inputs > RNL_ONNX_MAX_ENDS)
+        return too_many(reader, RNL_ONNX_MAX_ENDS, "inputs");
+    if (survey->outputs > RNL_ONNX_MAX_ENDS)
+        return too_many(reader, RNL_ONNX_MAX_ENDS, "outputs");
+    if (initializers + survey->inputs + survey->node_outputs > RNL_ONNX_MAX_VALUES)
+        return too_many(reader, RNL_ONNX_MAX_VALUES, "values");
+    return RNL_OK;
+}
+
 static bool on_graph_field(rnl_reader *reader, pb_istream_t *stream, uint32_t tag, unsigned depth)
 {
     if (depth == GRAPH_DEPTH)
         count_field(&reader->survey, tag);
-    if (tag != GRAPH_NODE)
-        return true;
-    if (++reader->survey.all_nodes > RNL_ONNX_MAX_NODES)
-        return rnl_onnx_ok(
-            reader, FAIL(RNL_RESOURCE_EXHAUSTED, "%s has more than %d nodes", reader->label, RNL_ONNX_MAX_NODES));
-    return each_field(reader, stream, depth + 1, on_node_field);
+    reader->survey.all_nodes += tag == GRAPH_NODE;
+    if (!rnl_onnx_ok(reader, check_counts(reader)))
+        return false;
+    return tag == GRAPH_NODE ? each_field(reader, stream, depth + 1, on_node_field) : true;
 }
 
 rnl_status rnl_onnx_survey(rnl_reader *reader, rnl_view graph)
@@ -85,12 +105,5 @@ rnl_status rnl_onnx_survey(rnl_reader *reader, rnl_view graph)
     if (!sound)
         return FAIL(RNL_DATA_LOSS, "%s is not an ONNX model, or damaged: its graph cannot be read (%s)", reader->label,
                     PB_GET_ERROR(&stream));
-    const rnl_survey *survey = &reader->survey;
-    if (survey->initializers + survey->sparse_initializers > RNL_ONNX_MAX_INITIALIZERS)
-        return FAIL(RNL_RESOURCE_EXHAUSTED, "%s has more than %d initialisers", reader->label,
-                    RNL_ONNX_MAX_INITIALIZERS);
-    if (survey->initializers + survey->sparse_initializers + survey->inputs + survey->node_outputs >
-        RNL_ONNX_MAX_VALUES)
-        return FAIL(RNL_RESOURCE_EXHAUSTED, "%s has more than %d values", reader->label, RNL_ONNX_MAX_VALUES);
     return RNL_OK;
 }
