@@ -298,6 +298,41 @@ START_TEST(children_hold_their_device)
 }
 END_TEST
 
+static void *open_and_close(void *argument)
+{
+    for (int i = 0; i < 5; i++) {
+        rnl_device *own;
+        rnl_buffer *buffer;
+        size_t total;
+        if (rnl_device_list(NULL, 0, &total) != RNL_OK ||
+            rnl_device_open(getenv("RUNNEL_TEST_DEVICE"), NULL, &own) != RNL_OK)
+            return NULL;
+        rnl_status status = rnl_buffer_create(own, i % 2 ? RNL_MEMORY_PINNED : RNL_MEMORY_DEVICE, 5000, &buffer);
+        rnl_buffer_release(buffer);
+        rnl_device_release(own);
+        if (status != RNL_OK)
+            return NULL;
+    }
+    return argument;
+}
+
+START_TEST(threads_open_devices)
+{
+    pthread_t threads[4];
+    bool right = true;
+    if (strstr(rnl_device_get_info(device)->platform, "Oclgrind"))
+        return; /* which crashes when two threads call it */
+    for (int i = 0; i < 4; i++)
+        ck_assert_int_eq(pthread_create(&threads[i], NULL, open_and_close, threads), 0);
+    for (int i = 0; i < 4; i++) {
+        void *result;
+        pthread_join(threads[i], &result);
+        right = right && result;
+    }
+    ck_assert(right);
+}
+END_TEST
+
 START_TEST(the_vector_width_is_one_of_three)
 {
     uint32_t width = device->vector_width;
@@ -324,6 +359,7 @@ int main(void)
     tcase_add_test(test_case, affinity_limits_a_cpu_device);
     tcase_add_test(test_case, all_devices_run_in_one_process);
     tcase_add_test(test_case, children_hold_their_device);
+    tcase_add_test(test_case, threads_open_devices);
     tcase_add_test(test_case, the_vector_width_is_one_of_three);
     suite_add_tcase(suite, test_case);
     return test_run(suite, false);
