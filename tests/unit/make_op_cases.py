@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes tests/fixtures/op_cases.bin: single nodes with inputs and the outputs that they must have.
+"""Writes tests/fixtures/op_cases.bin: single nodes with inputs and the outputs that they must have; and
+tests/fixtures/op_schemas.txt: what onnx says each version of each operator takes.
 
     python tests/unit/make_op_cases.py            needs onnx, onnxruntime, numpy (tools/requirements.txt)
 
@@ -37,6 +38,9 @@ SHAPE_ONLY = set("""
     Upsample""".split())
 TYPES = {1, 2, 3, 4, 5, 6, 7, 9, 10, 11, 12, 13, 16}
 OLDEST = 7  # operators that have not changed since are tested as of this opset
+NEWEST = 28
+TYPE_NAMES = dict(zip("float uint8 int8 uint16 int16 int32 int64 bool float16 double uint32 uint64 bfloat16".split(),
+                      "FLOAT UINT8 INT8 UINT16 INT16 INT32 INT64 BOOL FLOAT16 DOUBLE UINT32 UINT64 BFLOAT16".split()))
 VALUES_LIMIT = 1024  # elements, of evaluated tensors
 SMALL = 64  # elements, of inputs of the others
 
@@ -160,6 +164,35 @@ def made_cases(left_out):
         yield Case(name, node, opset, inputs, outputs, False)
 
 
+def schema_line(schema, until):
+    """Operator, first and last opset, inputs, outputs, types of input 0 as bits of their ONNX codes, attributes."""
+    most = [count if count < 2**31 - 1 else -1 for count in (schema.max_input, schema.max_output)]
+    codes = [onnx.TensorProto.DataType.Value(name) for name in TYPE_NAMES.values()]
+    names = dict(zip(TYPE_NAMES, codes))
+    allowed = []
+    if schema.inputs:
+        kind = schema.inputs[0].type_str
+        constraints = {c.type_param_str: c.allowed_type_strs for c in schema.type_constraints}
+        allowed = constraints.get(kind, [kind])
+    bits = sum(1 << names[t[7:-1]] for t in allowed if t[:7] == "tensor(" and t[7:-1] in names)
+    attributes = ",".join(sorted(schema.attributes)) or "-"
+    return (f"{schema.name} {max(schema.since_version, OLDEST)} {until} {schema.min_input} {most[0]} "
+            f"{schema.min_output} {most[1]} {bits} {attributes}")
+
+
+def schema_lines():
+    versions = collections.defaultdict(list)
+    for schema in onnx.defs.get_all_schemas_with_history():
+        if not schema.domain and schema.name in OPERATORS:
+            versions[schema.name].append(schema)
+    for name in sorted(versions):
+        history = sorted(versions[name], key=lambda schema: schema.since_version)
+        for schema, successor in zip(history, history[1:] + [None]):
+            until = successor.since_version - 1 if successor else NEWEST
+            if until >= OLDEST and not schema.deprecated:
+                yield schema_line(schema, until)
+
+
 def main():
     warnings.simplefilter("ignore")
     left_out = []
@@ -167,6 +200,7 @@ def main():
     path = pathlib.Path(__file__).resolve().parent.parent / "fixtures" / "op_cases.bin"
     data = b"RNLCASE1" + struct.pack("<I", len(cases)) + b"".join(pack(case) for case in cases)
     path.write_bytes(data)
+    path.with_name("op_schemas.txt").write_text("".join(f"{line}\n" for line in schema_lines()))
     print(f"{path}: {len(cases)} cases, {len(data)} bytes")
     for reason, count in sorted(collections.Counter(reason for _, reason in left_out).items()):
         print(f"  left out: {count} with {reason}")
