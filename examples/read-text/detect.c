@@ -53,11 +53,12 @@ static bool make_box(const map *m, box core, const picture *in, box *out_box)
     if (width < 3 || height < 3 || sum < 0.5 * width * height)
         return false;
     double grow = width * height * 1.6 / (2 * (width + height));
+    double more = grow + (height + 2 * grow) / 5; /* with some air above and below, the recogniser sees spaces better */
     double wider = (double)in->width / m->width, higher = (double)in->height / m->height;
     out_box->left = (int)fmax((core.left - grow) * wider + 0.5, 0);
-    out_box->top = (int)fmax((core.top - grow) * higher + 0.5, 0);
+    out_box->top = (int)fmax((core.top - more) * higher + 0.5, 0);
     out_box->right = (int)fmin((core.right + grow) * wider + 0.5, in->width);
-    out_box->bottom = (int)fmin((core.bottom + grow) * higher + 0.5, in->height);
+    out_box->bottom = (int)fmin((core.bottom + more) * higher + 0.5, in->height);
     return out_box->right - out_box->left > 3 && out_box->bottom - out_box->top > 3;
 }
 

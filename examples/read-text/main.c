@@ -8,12 +8,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/param.h> /* MIN, MAX, PATH_MAX */
+#include <sys/param.h> /* MAX, PATH_MAX */
 
 enum { MODELS, DEVICE, BOXES, CONFIDENCE, HELP };
 static const char *option[] = {"models", NULL, NULL, "0.5", NULL};
 static double min_confidence;
 
+/* Returns the path of the picture. */
 static char *picture_of(int argc, char **argv)
 {
     static const char usage[] =
@@ -108,7 +109,7 @@ static void print_character(const char *characters, int index)
         characters = strchrnul(characters, '\n');
         characters += *characters == '\n';
     }
-    printf("%.*s", (int)strcspn(characters, "\n"), *characters ? characters : " ");
+    printf("%.*s", *characters ? (int)strcspn(characters, "\n") : 1, *characters ? characters : " ");
 }
 
 /* The mean probability of what each step reads, repetitions and blanks left out; prints it if `characters` are given.
@@ -136,9 +137,6 @@ static double decode(const rnl_tensor *result, const char *characters)
 /* Prints what it reads; false when that is nothing, or too uncertain. */
 static bool read_line(rnl_session *recogniser, const char *characters, const picture *in, box line)
 {
-    int margin = (line.bottom - line.top) / 5; /* the network tells spaces better with some air above and below */
-    line.top = MAX(line.top - margin, 0);
-    line.bottom = MIN(line.bottom + margin, in->height);
     int width = (int)fmin(ceil(48.0 * (line.right - line.left) / (line.bottom - line.top)), 3200);
     rnl_tensor result = run_on(recogniser, in, line, width, 48, MAX(320, (width + 31) / 32 * 32));
     if (result.rank != 3)
