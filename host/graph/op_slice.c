@@ -23,7 +23,7 @@ static rnl_status same_length(size_t count, size_t wanted, const char *what)
 {
     if (count == wanted)
         return RNL_OK;
-    return FAIL(RNL_INVALID_ARGUMENT, "'%s' of Slice has %zu elements and 'starts' has %zu", what, count, wanted);
+    return FAIL(RNL_INVALID_ARGUMENT, "%s of Slice has %zu elements, starts has %zu", what, count, wanted);
 }
 
 /* Opset 1: attributes, no steps. */
@@ -41,7 +41,8 @@ static rnl_status read_attributes(const rnl_op_context *context, slice_lists *li
 /* From opset 10 on: inputs. */
 static rnl_status read_inputs(const rnl_op_context *context, slice_lists *lists)
 {
-    static const char *const names[] = {"data", "starts", "ends", "axes", "steps"};
+    static const char *const names[] = {"data", "starts (input 1)", "ends (input 2)", "axes (input 3)",
+                                        "steps (input 4)"};
     int64_t *values[] = {NULL, lists->starts, lists->ends, lists->axes, lists->steps};
     for (size_t i = 1; i < 5; i++) {
         size_t count;
@@ -116,7 +117,7 @@ rnl_status rnl_infer_slice(rnl_op_context *context)
     return rnl_output_set(context, 0, context->inputs[0].dtype, slice.size, context->inputs[0].rank);
 }
 
-/* Indices that are known are checked here; the device clamps the others. */
+/* Only those that are known while planning. */
 static rnl_status check_indices(const rnl_tensor_desc *indices, int64_t dim)
 {
     int64_t count = rnl_desc_elements(indices);
