@@ -30,23 +30,23 @@ FETCHED = {
 # name: (SHA-256 of onnx's light file, SHA-256 of the filled file)
 FILLED = {
     "resnet50": ("05e77a5c9c9ce0913f549a50d6ebaced5e0ff6817b61e09bae26e4c5bd9055e4",
-                 "a07b620cd62114da0c234a4bb40c2a80db7e0597aa1bf11a3752551e528d0332"),
+                 "589880e170cf843c3d2e5e73d96f098284c91f21404f926a56be8f5db6974045"),
     "squeezenet": ("770b0f3c8623e18bf58b53754d710051b4c268248422142980a132bbe6dfe908",
-                   "7c294a27d0ed4e178d2f98d66ece266235db0d174faf20d657cca186c2ed42fc"),
+                   "94daf4e78264872c1d9dbea2607d5ac126948e3d9c4b1db07e9894d06f8d3db8"),
     "densenet121": ("49ddb5712797d6164f1d864bedaad927de4f3909ad1b4ba390a92c2f8150e9f6",
-                    "7a72d65f4cb7a484bb51d80b43733a3a008269cc9a44916680f1b2cb876b5ae5"),
+                    "991eb6e20f1e2ffb4b3e1a034e8a1582afe7a1abd7d002147cfac19c480b00e9"),
     "inception_v1": ("bb7a0e6c370c709f5615eeef961b43628de13d0009ae4d6f4bfb0d5aea5d8270",
-                     "6a01d64dd9321d547682ca2bf3adcda45a9b2501cd45efd09db63eb54983509a"),
+                     "b7da9e41159888fefa432a5b299cef78f85a7f2bc9587b9bc9291f7c7f7db6dd"),
     "inception_v2": ("224d77d55b26559a959db627c3f417a623fbf3b3000d25f0939327aa935d933f",
-                     "8c1cd0d906e8c535a52551dc864419f56dd7bc924b48c4d1bd20bd6d1e7dfc85"),
+                     "0e8f63ada42c64a9830e2f4467e2889bacfa02a89c592294efb43d5803e342c4"),
     "shufflenet": ("c6f406d62be36d6b4572542c0950a2abd59f56237068793290680bba89fbafe5",
-                   "1da58175c099a1a32debe2ce5d84d57aafe3e401da7caf7ccfd2320b21f9aaad"),
+                   "b9116a04f20aeca510ef5f676eeb12ef2be91280ce72006ac6369cdd4d82038b"),
     "vgg19": ("8e547d732b3a3d66eeb8fa64a026adb994d3db552f0bbd52e436d06300d89afe",
-              "e596913b455ce06dda2a6374a18db0815832188816ef3e4bcdda83af7e12eb48"),
+              "177b134375ed9b00158850f8326309aa659061fadc7299137bab9eed351df66d"),
     "alexnet": ("2afa78cef5a88aed9d6e3d63fb92bd330c9177ac150d19189c6b3e7204ba0212",
-                "e767631f18816a1a73b201fb646f4ec63c17388a9cd0bc3d090d8faf107ac130"),
+                "0a155eb6621dedfdeb05c7126e2e45d8b48b6b2ea7f938683231bb9bd57cc713"),
     "zfnet512": ("6444bb58b98c3d14f551a3bdb83eea9e5db7e147790db3115c447e9c9a8338b0",
-                 "96e05ddbb382741f3e5ff1fe25f450cf52203db082c428340487920bc9843ebf"),
+                 "fea60e9bceb1ce62dc8baa26db1fbb093b070321005b0b906cd8c5aba10e710c"),
 }
 
 
