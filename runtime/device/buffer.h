@@ -2,7 +2,7 @@
 #ifndef RUNNEL_DEVICE_BUFFER_H
 #define RUNNEL_DEVICE_BUFFER_H
 
-#include "device/device.h"
+#include "device/stream.h"
 
 struct rnl_pool_block;
 
@@ -20,5 +20,16 @@ struct rnl_buffer {
 /* A view of a part of `parent`; offset_bytes is a multiple of base_align_bytes. */
 RNL_API RNL_NODISCARD rnl_status rnl_buffer_create_sub(rnl_buffer *parent, size_t offset_bytes, size_t size_bytes,
                                                        rnl_buffer **out_buffer);
+
+/*
+ * Pinned memory is mapped for its whole life, and what holds is its host side. On a CPU device that is also what
+ * commands use. A GPU has a copy of its own behind it, which NVIDIA's driver updates only when a buffer is unmapped:
+ * there, push copies the host side to the device's before a command reads it, and pull copies back what one wrote.
+ * Both are enqueued, and do nothing for other buffers.
+ */
+RNL_API RNL_NODISCARD rnl_status rnl_buffer_push(rnl_stream *stream, const rnl_buffer *buffer, size_t offset_bytes,
+                                                 size_t size_bytes);
+RNL_API RNL_NODISCARD rnl_status rnl_buffer_pull(rnl_stream *stream, const rnl_buffer *buffer, size_t offset_bytes,
+                                                 size_t size_bytes);
 
 #endif

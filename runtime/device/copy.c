@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copies and fills: checked here, because drivers differ in what they notice. */
 #include "device/buffer.h"
-#include "device/stream.h"
 
 /* The driver's answer to an enqueue: a failure leaves a hole in the stream, so it is the stream's. */
 #define ENQUEUE(stream, call) rnl_stream_fail((stream), CL(call))
@@ -19,6 +18,42 @@ static rnl_status check_part(const rnl_stream *stream, const rnl_buffer *buffer,
     return RNL_OK;
 }
 
+static rnl_status put(rnl_stream *stream, const rnl_buffer *dst, size_t offset, const void *src, size_t size)
+{
+    return ENQUEUE(stream,
+                   clEnqueueWriteBuffer(stream->queue, dst->memory, CL_FALSE, offset, size, src, 0, NULL, NULL));
+}
+
+static rnl_status take(rnl_stream *stream, void *dst, const rnl_buffer *src, size_t offset, size_t size)
+{
+    return ENQUEUE(stream, clEnqueueReadBuffer(stream->queue, src->memory, CL_FALSE, offset, size, dst, 0, NULL, NULL));
+}
+
+/* True when the host has the memory that holds, and the device a copy of it. */
+static bool has_two_sides(const rnl_buffer *buffer)
+{
+    return buffer->host && !buffer->device->maps_in_place;
+}
+
+static char *host_at(const rnl_buffer *buffer, size_t offset)
+{
+    return (char *)buffer->host + offset;
+}
+
+rnl_status rnl_buffer_push(rnl_stream *stream, const rnl_buffer *buffer, size_t offset_bytes, size_t size_bytes)
+{
+    if (!has_two_sides(buffer))
+        return RNL_OK;
+    return put(stream, buffer, offset_bytes, host_at(buffer, offset_bytes), size_bytes);
+}
+
+rnl_status rnl_buffer_pull(rnl_stream *stream, const rnl_buffer *buffer, size_t offset_bytes, size_t size_bytes)
+{
+    if (!has_two_sides(buffer))
+        return RNL_OK;
+    return take(stream, host_at(buffer, offset_bytes), buffer, offset_bytes, size_bytes);
+}
+
 rnl_status rnl_stream_write(rnl_stream *stream, rnl_buffer *dst, size_t dst_offset, const void *src, size_t size_bytes)
 {
     TRY(check_part(stream, dst, dst_offset, size_bytes));
@@ -27,8 +62,8 @@ rnl_status rnl_stream_write(rnl_stream *stream, rnl_buffer *dst, size_t dst_offs
         return RNL_OK;
     if (!src)
         return FAIL(RNL_INVALID_ARGUMENT, "a copy of %zu bytes needs host memory, and there is none", size_bytes);
-    return ENQUEUE(
-        stream, clEnqueueWriteBuffer(stream->queue, dst->memory, CL_FALSE, dst_offset, size_bytes, src, 0, NULL, NULL));
+    TRY(put(stream, dst, dst_offset, src, size_bytes));
+    return rnl_buffer_pull(stream, dst, dst_offset, size_bytes);
 }
 
 rnl_status rnl_stream_read(rnl_stream *stream, void *dst, rnl_buffer *src, size_t src_offset, size_t size_bytes)
@@ -39,8 +74,8 @@ rnl_status rnl_stream_read(rnl_stream *stream, void *dst, rnl_buffer *src, size_
         return RNL_OK;
     if (!dst)
         return FAIL(RNL_INVALID_ARGUMENT, "a copy of %zu bytes needs host memory, and there is none", size_bytes);
-    return ENQUEUE(
-        stream, clEnqueueReadBuffer(stream->queue, src->memory, CL_FALSE, src_offset, size_bytes, dst, 0, NULL, NULL));
+    TRY(rnl_buffer_push(stream, src, src_offset, size_bytes));
+    return take(stream, dst, src, src_offset, size_bytes);
 }
 
 rnl_status rnl_stream_copy(rnl_stream *stream, rnl_buffer *dst, size_t dst_offset, rnl_buffer *src, size_t src_offset,
@@ -55,8 +90,13 @@ rnl_status rnl_stream_copy(rnl_stream *stream, rnl_buffer *dst, size_t dst_offse
     if (dst->memory == src->memory && distance < size_bytes)
         return FAIL(RNL_INVALID_ARGUMENT, "a copy of %zu bytes from %zu to %zu of one buffer overlaps itself",
                     size_bytes, src_offset, dst_offset);
-    return ENQUEUE(stream, clEnqueueCopyBuffer(stream->queue, src->memory, dst->memory, src_offset, dst_offset,
-                                               size_bytes, 0, NULL, NULL));
+    if (has_two_sides(dst) && !has_two_sides(src))
+        return take(stream, host_at(dst, dst_offset), src, src_offset, size_bytes);
+    if (!has_two_sides(src))
+        return ENQUEUE(stream, clEnqueueCopyBuffer(stream->queue, src->memory, dst->memory, src_offset, dst_offset,
+                                                   size_bytes, 0, NULL, NULL));
+    TRY(put(stream, dst, dst_offset, host_at(src, src_offset), size_bytes));
+    return rnl_buffer_pull(stream, dst, dst_offset, size_bytes);
 }
 
 rnl_status rnl_stream_fill(rnl_stream *stream, rnl_buffer *dst, size_t dst_offset, const void *pattern,
@@ -71,6 +111,7 @@ rnl_status rnl_stream_fill(rnl_stream *stream, rnl_buffer *dst, size_t dst_offse
                     dst_offset, pattern_bytes);
     if (size_bytes == 0)
         return RNL_OK;
-    return ENQUEUE(stream, clEnqueueFillBuffer(stream->queue, dst->memory, pattern, pattern_bytes, dst_offset,
-                                               size_bytes, 0, NULL, NULL));
+    TRY(ENQUEUE(stream, clEnqueueFillBuffer(stream->queue, dst->memory, pattern, pattern_bytes, dst_offset, size_bytes,
+                                            0, NULL, NULL)));
+    return rnl_buffer_pull(stream, dst, dst_offset, size_bytes);
 }

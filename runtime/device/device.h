@@ -25,6 +25,7 @@ struct rnl_device {
     void (*before_release)(rnl_device *device);
     pthread_mutex_t lock; /* guards `programs` creation */
     atomic_ullong programs_compiled, programs_loaded, kernels_launched;
+    bool maps_in_place;    /* a mapped buffer's host memory is the memory that commands use: see buffer.h */
     uint32_t vector_width; /* floats of the widest useful vector: 16, 8 or 4 */
 };
 

@@ -134,6 +134,7 @@ static rnl_status open_chosen(const rnl_candidate *chosen, const rnl_device_opti
     device->info.numa_node = rnl_device_numa_node(chosen);
     device->platform = chosen->platform;
     device->id = chosen->id;
+    device->maps_in_place = chosen->info.type == RNL_DEVICE_CPU;
     device->vector_width = vector_width(chosen);
     GOTO(choose_part(device, options->compute_units));
     GOTO(create_context(device), "opening %s%s", device->info.name,

@@ -106,6 +106,23 @@ static rnl_status check(rnl_kernel *kernel, const rnl_range *range, size_t bytes
     return RNL_OK;
 }
 
+/* A kernel may read and write any of its buffers: what a pinned one holds is carried over and back. */
+static rnl_status push_buffers(rnl_stream *stream, const rnl_arg *args, size_t arg_count)
+{
+    for (size_t i = 0; i < arg_count; i++)
+        if (args[i].kind == RNL_ARG_BUFFER)
+            TRY(rnl_buffer_push(stream, args[i].buffer, 0, args[i].buffer->size_bytes));
+    return RNL_OK;
+}
+
+static rnl_status pull_buffers(rnl_stream *stream, const rnl_arg *args, size_t arg_count)
+{
+    for (size_t i = 0; i < arg_count; i++)
+        if (args[i].kind == RNL_ARG_BUFFER)
+            TRY(rnl_buffer_pull(stream, args[i].buffer, 0, args[i].buffer->size_bytes));
+    return RNL_OK;
+}
+
 rnl_status rnl_stream_launch(rnl_stream *stream, rnl_kernel *kernel, const rnl_range *range, const rnl_arg *args,
                              size_t arg_count)
 {
@@ -123,6 +140,7 @@ rnl_status rnl_stream_launch(rnl_stream *stream, rnl_kernel *kernel, const rnl_r
     TRY(check(kernel, range, bytes), "kernel '%s'", kernel->name);
     for (size_t i = 0; i < arg_count; i++)
         TRY(set_arg(kernel, (cl_uint)i, &args[i]), "kernel '%s'", kernel->name);
+    TRY(push_buffers(stream, args, arg_count));
     TRY(rnl_kernel_enqueue(stream, kernel->kernel, range), "kernel '%s'", kernel->name);
-    return RNL_OK;
+    return pull_buffers(stream, args, arg_count);
 }

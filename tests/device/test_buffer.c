@@ -22,6 +22,13 @@ static void open_all(void)
     test_ok(rnl_stream_create(device, &stream));
 }
 
+/* As on a GPU, whose pinned memory has two sides. */
+static void open_all_with_two_sides(void)
+{
+    open_all();
+    device->maps_in_place = small->maps_in_place = false;
+}
+
 static void close_all(void)
 {
     for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++) {
@@ -82,6 +89,29 @@ START_TEST(copies_go_between_all_kinds)
     test_ok(rnl_stream_synchronize(stream));
     ck_assert_mem_eq(rnl_buffer_host(buffers[2]), out, 1000);
     ck_assert_mem_eq(back, out, 400);
+}
+END_TEST
+
+START_TEST(the_host_and_the_stream_share_pinned_memory)
+{
+    unsigned char out[512], back[512];
+    test_ok(rnl_buffer_create(device, RNL_MEMORY_PINNED, 512, &buffers[0]));
+    test_ok(rnl_buffer_create(device, RNL_MEMORY_PINNED, 512, &buffers[1]));
+    unsigned char *first = rnl_buffer_host(buffers[0]), *second = rnl_buffer_host(buffers[1]);
+    for (unsigned round = 0; round < 3; round++) {
+        fill_with(out, sizeof out, round);
+        memcpy(first, out, sizeof out);
+        test_ok(rnl_stream_read(stream, back, buffers[0], 0, 512));
+        test_ok(rnl_stream_copy(stream, buffers[1], 0, buffers[0], 0, 512));
+        test_ok(rnl_stream_fill(stream, buffers[0], 0, "\x5a", 1, 256));
+        test_ok(rnl_stream_write(stream, buffers[0], 256, out, 256));
+        test_ok(rnl_stream_synchronize(stream));
+        ck_assert_mem_eq(back, out, 512);
+        ck_assert_mem_eq(second, out, 512);
+        ck_assert_mem_eq(first + 256, out, 256);
+        for (int i = 0; i < 256; i++)
+            ck_assert_uint_eq(first[i], 0x5a);
+    }
 }
 END_TEST
 
@@ -261,13 +291,13 @@ START_TEST(parts_share_their_parents_memory)
 }
 END_TEST
 
-int main(void)
+static TCase *make_case(const char *name, void (*open)(void))
 {
-    Suite *suite = suite_create("buffer");
-    TCase *test_case = tcase_create("buffer");
-    tcase_add_checked_fixture(test_case, open_all, close_all);
+    TCase *test_case = tcase_create(name);
+    tcase_add_checked_fixture(test_case, open, close_all);
     tcase_add_test(test_case, what_is_written_is_read);
     tcase_add_test(test_case, copies_go_between_all_kinds);
+    tcase_add_test(test_case, the_host_and_the_stream_share_pinned_memory);
     tcase_add_test(test_case, fills_repeat_their_pattern);
     tcase_add_test(test_case, bad_ranges_are_refused_and_leave_the_stream_usable);
     tcase_add_test(test_case, another_devices_buffer_is_refused);
@@ -279,6 +309,13 @@ int main(void)
     tcase_add_test(test_case, idle_memory_is_limited);
     tcase_add_test(test_case, a_class_wastes_at_most_an_eighth);
     tcase_add_test(test_case, parts_share_their_parents_memory);
-    suite_add_tcase(suite, test_case);
+    return test_case;
+}
+
+int main(void)
+{
+    Suite *suite = suite_create("buffer");
+    suite_add_tcase(suite, make_case("buffer", open_all));
+    suite_add_tcase(suite, make_case("two sides", open_all_with_two_sides));
     return test_run(suite, false);
 }

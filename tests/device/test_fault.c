@@ -238,6 +238,13 @@ START_TEST(each_call_of_a_run_fails)
 }
 END_TEST
 
+START_TEST(each_call_of_a_run_on_a_gpu_fails)
+{
+    device->maps_in_place = false; /* pinned memory has two sides there */
+    fail_each_call(run, false);
+}
+END_TEST
+
 START_TEST(each_call_of_opening_and_running_fails)
 {
     fail_each_call(open_and_run, true);
@@ -295,6 +302,7 @@ int main(void)
     TCase *test_case = tcase_create("fault");
     tcase_add_checked_fixture(test_case, open_all, close_all);
     tcase_add_test(test_case, each_call_of_a_run_fails);
+    tcase_add_test(test_case, each_call_of_a_run_on_a_gpu_fails);
     tcase_add_test(test_case, each_call_of_opening_and_running_fails);
     tcase_add_test(test_case, each_call_of_listing_fails);
     tcase_add_test(test_case, each_call_of_dividing_a_buffer_fails);

@@ -217,7 +217,9 @@ RNL_API RNL_NODISCARD rnl_status rnl_event_synchronize(rnl_event *event);
 
 typedef enum rnl_memory {
     RNL_MEMORY_DEVICE, /* device memory */
-    RNL_MEMORY_PINNED  /* host memory that the device reaches fast; mapped from creation to release */
+    /* Host memory that the device's copies reach fast; mapped from creation to release. A kernel of a device with
+     * memory of its own may take it too: it is then copied there and back around the launch. */
+    RNL_MEMORY_PINNED
 } rnl_memory;
 
 /*
