@@ -74,3 +74,17 @@ int64_t rnl_dims_elements(const rnl_dims *dims)
         count *= dims->shape[i];
     return count;
 }
+
+void rnl_dims_select(rnl_dims *dims, const rnl_view *const *views, size_t count, uint32_t axes)
+{
+    *dims = (rnl_dims){.views = count};
+    for (size_t i = 0; i < views[count - 1]->rank; ++i) {
+        if (!(axes >> i & 1))
+            continue;
+        dims->shape[dims->rank] = views[count - 1]->shape[i];
+        for (size_t v = 0; v < count; ++v)
+            dims->stride[v][dims->rank] = views[v]->stride[i];
+        ++dims->rank;
+    }
+    rnl_dims_coalesce(dims);
+}

@@ -4,9 +4,7 @@
 #include "ops/map_table.h"
 #include "ops/step_build.h"
 
-#define FLAT_ITEMS 4   /* elements of a work-item, as in map.cl */
-#define LONG_ROW 32    /* columns from which on a work-group is of one row */
-#define MAX_ROWS 32768 /* in the range's second dimension; NVIDIA's limit there is twice that */
+#define FLAT_ITEMS 4 /* elements of a work-item, as in map.cl */
 
 static unsigned type_class(rnl_dtype dtype)
 {
@@ -62,21 +60,6 @@ static rnl_status collect_dims(const rnl_view *srcs, size_t src_count, const rnl
     return RNL_OK;
 }
 
-/* Moving bits needs no arithmetic on them: one kernel for all types of a size, exact for each bit. */
-static rnl_dtype bits_of(rnl_dtype dtype)
-{
-    switch (rnl_dtype_bytes(dtype)) {
-    case 1:
-        return RNL_U8;
-    case 2:
-        return RNL_U16;
-    case 4:
-        return RNL_U32;
-    default:
-        return RNL_U64;
-    }
-}
-
 static bool only_moves(rnl_map_op op, const rnl_view *srcs, const rnl_view *dst)
 {
     return op == RNL_MAP_SELECT || (op == RNL_MAP_COPY && srcs[0].dtype == dst->dtype);
@@ -87,9 +70,10 @@ static void add_types(rnl_step_builder *step, rnl_map_op op, const rnl_view *src
 {
     static const char *const names[RNL_MAP_MAX_SOURCES] = {"T0", "T1", "T2", "T3", "T4"};
     const bool moves = only_moves(op, srcs, dst);
-    rnl_step_type(step, "T_DST", moves ? bits_of(dst->dtype) : dst->dtype);
+    rnl_step_type(step, "T_DST", moves ? rnl_dtype_bits(dst->dtype) : dst->dtype);
     for (size_t i = 0; i < src_count; ++i)
-        rnl_step_type(step, names[i], moves && srcs[i].dtype == dst->dtype ? bits_of(dst->dtype) : srcs[i].dtype);
+        rnl_step_type(step, names[i],
+                      moves && srcs[i].dtype == dst->dtype ? rnl_dtype_bits(dst->dtype) : srcs[i].dtype);
     const bool mixed_power =
         op == RNL_MAP_POW && !rnl_dtype_is_float(srcs[0].dtype) && rnl_dtype_is_float(srcs[1].dtype);
     if (mixed_power && !step->needs_f64 && rnl_device_get_info(step->list->device)->has_fp64)
@@ -108,37 +92,13 @@ static bool is_flat(const rnl_dims *dims)
     return true;
 }
 
-static const char *add_flat(rnl_step_builder *step, const rnl_dims *dims)
+static void add_flat(rnl_step_builder *step, const rnl_dims *dims)
 {
     const int64_t count = rnl_dims_elements(dims);
     rnl_step_index(step, count);
     for (size_t v = 1; v < dims->views; ++v)
         rnl_step_index(step, dims->rank ? dims->stride[v][0] : 0);
     rnl_step_range(step, 1, (size_t[3]){(size_t)(count + FLAT_ITEMS - 1) / FLAT_ITEMS}, (size_t[3]){128});
-    return "map_flat";
-}
-
-/* The kernels want the innermost dimension last of eight. */
-static void add_last_of_eight(rnl_step_builder *step, const int64_t *values, size_t count, int64_t fill)
-{
-    int64_t all[RNL_MAX_RANK];
-    for (size_t i = 0; i < RNL_MAX_RANK; ++i)
-        all[i] = i + count < RNL_MAX_RANK ? fill : values[i + count - RNL_MAX_RANK];
-    rnl_step_indices(step, RNL_MAX_RANK, all, RNL_MAX_RANK, fill);
-}
-
-static const char *add_rows(rnl_step_builder *step, const rnl_dims *dims)
-{
-    const size_t count = (size_t)rnl_dims_elements(dims), columns = (size_t)dims->shape[dims->rank - 1];
-    const size_t rows = count / columns, row_range = rows < MAX_ROWS ? rows : MAX_ROWS;
-    rnl_step_index(step, (int64_t)rows);
-    rnl_step_int(step, dims->rank > 3);
-    add_last_of_eight(step, dims->shape, dims->rank, 1);
-    for (size_t v = 0; v < dims->views; ++v)
-        add_last_of_eight(step, dims->stride[v], dims->rank, 0);
-    rnl_step_range(step, 3, (size_t[3]){columns, row_range, (rows + row_range - 1) / row_range},
-                   columns >= LONG_ROW ? (size_t[3]){64, 1, 1} : (size_t[3]){4, 16, 1});
-    return "map_rows";
 }
 
 static uint64_t traffic(const rnl_view *srcs, size_t src_count, const rnl_view *dst)
@@ -170,9 +130,13 @@ rnl_status rnl_op_map(rnl_step_list *list, rnl_map_op op, float p0, float p1, co
         rnl_step_view(&step, &srcs[i]);
     rnl_step_float(&step, p0);
     rnl_step_float(&step, p1);
-    const char *kernel = is_flat(&dims) ? add_flat(&step, &dims) : add_rows(&step, &dims);
+    const bool flat = is_flat(&dims);
+    if (flat)
+        add_flat(&step, &dims);
+    else
+        rnl_step_rows(&step, &dims);
     step.step.bytes = traffic(srcs, src_count, dst);
     step.step.flops = (uint64_t)rnl_view_elements(dst);
     rnl_step_writes(&step, dst->slot);
-    return rnl_step_end(&step, "map.cl", kernel);
+    return rnl_step_end(&step, "map.cl", flat ? "map_flat" : "map_rows");
 }

@@ -5,6 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#define LONG_ROW 32    /* columns from which on a work-group is of one row */
+#define MAX_ROWS 32768 /* in the range's second dimension; NVIDIA's limit there is twice that */
+
 const char *rnl_dtype_define(rnl_dtype dtype)
 {
     switch (dtype) {
@@ -22,6 +25,20 @@ const char *rnl_dtype_define(rnl_dtype dtype)
 bool rnl_dtype_is_float(rnl_dtype dtype)
 {
     return dtype == RNL_F32 || dtype == RNL_F16 || dtype == RNL_BF16 || dtype == RNL_F64;
+}
+
+rnl_dtype rnl_dtype_bits(rnl_dtype dtype)
+{
+    switch (rnl_dtype_bytes(dtype)) {
+    case 1:
+        return RNL_U8;
+    case 2:
+        return RNL_U16;
+    case 4:
+        return RNL_U32;
+    default:
+        return RNL_U64;
+    }
 }
 
 void rnl_step_begin(rnl_step_builder *builder, rnl_step_list *list, const char *implementation, bool index64)
@@ -119,6 +136,14 @@ void rnl_step_indices(rnl_step_builder *builder, size_t width, const int64_t *va
         rnl_step_value(builder, narrow, width * sizeof narrow[0]);
 }
 
+void rnl_step_dims(rnl_step_builder *builder, const int64_t *values, size_t rank, int64_t fill)
+{
+    int64_t all[RNL_MAX_RANK];
+    for (size_t i = 0; i < RNL_MAX_RANK; ++i)
+        all[i] = i + rank < RNL_MAX_RANK ? fill : values[i + rank - RNL_MAX_RANK];
+    rnl_step_indices(builder, RNL_MAX_RANK, all, RNL_MAX_RANK, fill);
+}
+
 void rnl_step_index(rnl_step_builder *builder, int64_t value)
 {
     rnl_step_indices(builder, 1, &value, 1, 0);
@@ -150,6 +175,19 @@ void rnl_step_range(rnl_step_builder *builder, uint32_t dimensions, const size_t
         builder->step.range.global[i] = i < dimensions ? items[i] : 1;
         builder->step.range.local[i] = i < dimensions ? local[i] : 1;
     }
+}
+
+void rnl_step_rows(rnl_step_builder *builder, const rnl_dims *dims)
+{
+    const size_t columns = dims->rank ? (size_t)dims->shape[dims->rank - 1] : 1;
+    const size_t rows = (size_t)rnl_dims_elements(dims) / columns, row_range = rows < MAX_ROWS ? rows : MAX_ROWS;
+    rnl_step_index(builder, (int64_t)rows);
+    rnl_step_int(builder, dims->rank > 3);
+    rnl_step_dims(builder, dims->shape, dims->rank, 1);
+    for (size_t v = 0; v < dims->views; ++v)
+        rnl_step_dims(builder, dims->stride[v], dims->rank, 0);
+    rnl_step_range(builder, 3, (size_t[3]){columns, row_range, (rows + row_range - 1) / row_range},
+                   columns >= LONG_ROW ? (size_t[3]){64, 1, 1} : (size_t[3]){4, 16, 1});
 }
 
 void rnl_step_writes(rnl_step_builder *builder, uint32_t slot)

@@ -21,6 +21,8 @@
 /* "F32": the name that kernels know the type by. */
 RNL_API const char *rnl_dtype_define(rnl_dtype dtype);
 RNL_API bool rnl_dtype_is_float(rnl_dtype dtype);
+/* The unsigned integer of the size, for kernels that only move elements: exact, and one program for several types. */
+RNL_API rnl_dtype rnl_dtype_bits(rnl_dtype dtype);
 
 /*
  * Each existing view: known type, rank, no negative dimension, every reachable index from 0 on and within int64.
@@ -47,6 +49,8 @@ typedef struct rnl_dims {
  */
 RNL_API void rnl_dims_coalesce(rnl_dims *dims);
 RNL_API int64_t rnl_dims_elements(const rnl_dims *dims);
+/* The axes whose bit is set, of views of one rank, coalesced; sizes are the last view's. */
+RNL_API void rnl_dims_select(rnl_dims *dims, const rnl_view *const *views, size_t count, uint32_t axes);
 
 typedef struct rnl_step_builder {
     rnl_step_list *list;
@@ -70,6 +74,8 @@ RNL_API void rnl_step_index(rnl_step_builder *builder, int64_t value);       /* 
 /* idx2_t, idx4_t or idx8_t by `width`; values beyond `count` are `fill`. */
 RNL_API void rnl_step_indices(rnl_step_builder *builder, size_t width, const int64_t *values, size_t count,
                               int64_t fill);
+/* idx8_t as index.clh wants it: the innermost dimension last, `fill` before the first. */
+RNL_API void rnl_step_dims(rnl_step_builder *builder, const int64_t *values, size_t rank, int64_t fill);
 RNL_API void rnl_step_int(rnl_step_builder *builder, int32_t value);
 RNL_API void rnl_step_float(rnl_step_builder *builder, float value);
 RNL_API void rnl_step_value(rnl_step_builder *builder, const void *value, size_t size_bytes);
@@ -78,6 +84,12 @@ RNL_API void rnl_step_local(rnl_step_builder *builder, size_t size_bytes);
 /* Work-items needed, not rounded: executing rounds them up to the local size, so kernels guard. */
 RNL_API void rnl_step_range(rnl_step_builder *builder, uint32_t dimensions, const size_t items[3],
                             const size_t local[3]);
+/*
+ * Arguments and range of a kernel that walks all dimensions with a work-item an element: idx_t rows, int deep,
+ * idx8_t shape, and idx8_t strides for each view. Columns, of the innermost dimension, are the range's first
+ * dimension; rows are counted over the other two. At least one element.
+ */
+RNL_API void rnl_step_rows(rnl_step_builder *builder, const rnl_dims *dims);
 RNL_API void rnl_step_writes(rnl_step_builder *builder, uint32_t slot);
 RNL_API RNL_NODISCARD rnl_status rnl_step_end(rnl_step_builder *builder, const char *file, const char *kernel);
 

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// dst = data with one axis replaced by the indices' dimensions.
+//
+// Defines:
+//   T         type of data and dst; bits are moved, so the unsigned integer of the size
+//   T_INDEX   I32 or I64
+//
+// An index below 0 counts from the axis's end. One that is out of range even so takes the nearest element there is:
+// nothing outside `data` is read.
+#include "common.clh"
+#include "index.clh"
+#if !defined(T) || !defined(T_INDEX)
+#error "gather.cl needs T and T_INDEX"
+#endif
+
+// Dimensions are dst's; data has stride 0 in those of the indices, and indices in the others. Columns are the range's
+// first dimension, rows are counted over the other two.
+__kernel void gather(__global STORAGE(T) *dst, const idx_t dst_offset, __global const STORAGE(T) *data,
+                     const idx_t data_offset, __global const STORAGE(T_INDEX) *indices, const idx_t indices_offset,
+                     const idx_t axis_size, const idx_t axis_stride, const idx_t rows, const int deep,
+                     const idx8_t shape, const idx8_t dst_stride, const idx8_t data_stride,
+                     const idx8_t indices_stride)
+{
+    const idx_t column = (idx_t)get_global_id(0);
+    const idx_t row = (idx_t)get_global_id(2) * (idx_t)get_global_size(1) + (idx_t)get_global_id(1);
+    if (column >= shape.s7 || row >= rows)
+        return;
+    const idx_t which = indices_offset + row_index(row, deep, shape, indices_stride) + column * indices_stride.s7;
+    const idx_t from = data_offset + row_index(row, deep, shape, data_stride) + column * data_stride.s7;
+    const idx_t to = dst_offset + row_index(row, deep, shape, dst_stride) + column * dst_stride.s7;
+    const long wanted = (long)LOAD(T_INDEX, indices, which), last = (long)axis_size - 1;
+    const long counted = wanted < 0 ? wanted + (long)axis_size : wanted;
+    const idx_t chosen = (idx_t)(counted < 0 ? 0 : counted > last ? last : counted);
+    STORE(T, dst, to, LOAD(T, data, from + chosen * axis_stride));
+}

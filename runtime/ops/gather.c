@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ops/resize.h"
+#include "ops/step_build.h"
+
+static rnl_status check(size_t axis, const rnl_view *data, const rnl_view *indices, const rnl_view *dst)
+{
+    if (indices->dtype != RNL_I32 && indices->dtype != RNL_I64)
+        return FAIL(RNL_INVALID_ARGUMENT, "Gather's indices are %s", rnl_dtype_name(indices->dtype));
+    if (dst->dtype != data->dtype)
+        return FAIL(RNL_INVALID_ARGUMENT, "Gather of %s gives the same, not %s", rnl_dtype_name(data->dtype),
+                    rnl_dtype_name(dst->dtype));
+    if (axis >= data->rank || dst->rank != data->rank - 1 + indices->rank)
+        return FAIL(RNL_INVALID_ARGUMENT,
+                    "Gather along axis %zu of rank %zu with indices of rank %zu gives not rank %zu", axis, data->rank,
+                    indices->rank, dst->rank);
+    for (size_t i = 0; i < dst->rank; ++i) {
+        const bool inside = i >= axis && i < axis + indices->rank;
+        const int64_t size = inside     ? indices->shape[i - axis]
+                             : i < axis ? data->shape[i]
+                                        : data->shape[i - indices->rank + 1];
+        if (dst->shape[i] != size)
+            return FAIL(RNL_INVALID_ARGUMENT, "axis %zu of Gather's result has size %lld, not %lld", i,
+                        (long long)dst->shape[i], (long long)size);
+    }
+    return RNL_OK;
+}
+
+/* Views: dst, data, indices; sizes are dst's. */
+static void collect_dims(size_t axis, const rnl_view *data, const rnl_view *indices, const rnl_view *dst,
+                         rnl_dims *out_dims)
+{
+    *out_dims = (rnl_dims){.rank = dst->rank, .views = 3};
+    for (size_t i = 0; i < dst->rank; ++i) {
+        out_dims->shape[i] = dst->shape[i];
+        out_dims->stride[0][i] = dst->stride[i];
+        if (i >= axis && i < axis + indices->rank)
+            out_dims->stride[2][i] = indices->stride[i - axis];
+        else
+            out_dims->stride[1][i] = data->stride[i < axis ? i : i - indices->rank + 1];
+    }
+    rnl_dims_coalesce(out_dims);
+}
+
+rnl_status rnl_op_gather(rnl_step_list *list, size_t axis, const rnl_view *data, const rnl_view *indices,
+                         const rnl_view *dst)
+{
+    bool index64 = false;
+    rnl_dims dims;
+    rnl_step_builder step;
+    TRY(rnl_views_check((const rnl_view *[]){data, indices, dst}, 3, &index64), "operands of Gather");
+    TRY(check(axis, data, indices, dst));
+    const uint64_t count = (uint64_t)rnl_view_elements(dst);
+    if (count == 0)
+        return RNL_OK;
+    if (data->shape[axis] == 0)
+        return FAIL(RNL_INVALID_ARGUMENT, "Gather from axis %zu, which has size 0", axis);
+    collect_dims(axis, data, indices, dst, &dims);
+
+    rnl_step_begin(&step, list, "gather:portable", index64);
+    rnl_step_type(&step, "T", rnl_dtype_bits(dst->dtype));
+    rnl_step_type(&step, "T_INDEX", indices->dtype);
+    rnl_step_view(&step, dst);
+    rnl_step_view(&step, data);
+    rnl_step_view(&step, indices);
+    rnl_step_index(&step, data->shape[axis]);
+    rnl_step_index(&step, data->stride[axis]);
+    rnl_step_rows(&step, &dims);
+    step.step.bytes = 2 * count * rnl_dtype_bytes(dst->dtype) +
+                      (uint64_t)rnl_view_elements(indices) * rnl_dtype_bytes(indices->dtype);
+    rnl_step_writes(&step, dst->slot);
+    return rnl_step_end(&step, "gather.cl", "gather");
+}
