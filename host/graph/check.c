@@ -12,6 +12,7 @@
 typedef struct check_row {
     const char *key; /* operator and domain, separated by a NUL's stand-in; first, for rnl_names */
     const rnl_op_schema *schema;
+    rnl_type_rule type_rule;
     rnl_operator_info info;
 } check_row;
 
@@ -31,6 +32,7 @@ static rnl_status add_row(check_table *table, const rnl_node *node, const char *
     check_row *row = &table->rows[table->count];
     TRY(rnl_zone_text(&table->graph->zone, key, length, &row->key));
     row->info = (rnl_operator_info){.domain = node->domain, .op_type = node->op_type, .reason = ""};
+    row->type_rule = rnl_check_type_rule(node->op_type);
     row->schema = node->domain[0] == '\0' ? rnl_op_find(node->op_type, node->opset) : NULL;
     TRY(rnl_names_add(&table->names, key, length, (uint32_t)table->count));
     table->count++;
@@ -74,7 +76,7 @@ static rnl_status check_node(check_table *table, rnl_node *node)
     TRY(find_row(table, node, &row));
     node->schema = row->schema;
     row->info.node_count++;
-    rnl_check_output_types(node, table->types);
+    rnl_check_output_types(node, row->type_rule, table->types);
     if (!rnl_check_node(table->graph, node, table->types, NULL))
         return RNL_OK;
     table->graph->unsupported_count++;

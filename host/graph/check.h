@@ -16,8 +16,20 @@ RNL_NODISCARD rnl_status rnl_graph_make_checks(rnl_graph *graph);
  * nodes produce, RNL_NOT_A_TENSOR for inputs that are no tensors.
  */
 void rnl_check_declared_types(const rnl_graph *graph, uint8_t *out_types);
-/* Those of a node's outputs, as far as they follow from its inputs'. */
-void rnl_check_output_types(const rnl_node *node, uint8_t *types);
+/* Where the type of an operator's first output comes from. */
+typedef enum rnl_type_rule {
+    RNL_TYPE_OF_FIRST, /* input */
+    RNL_TYPE_OF_SECOND,
+    RNL_TYPE_OF_THIRD,
+    RNL_TYPE_I64,
+    RNL_TYPE_BOOL,
+    RNL_TYPE_OF_TO, /* the attribute */
+    RNL_TYPE_OF_VALUE,
+    RNL_TYPE_UNKNOWN
+} rnl_type_rule;
+rnl_type_rule rnl_check_type_rule(const char *op_type);
+/* The types of a node's outputs, as far as they follow from its inputs'. */
+void rnl_check_output_types(const rnl_node *node, rnl_type_rule rule, uint8_t *types);
 /* "float32", "string", "no tensor", …; never NULL. */
 const char *rnl_check_type_name(unsigned code);
 /* False for the types that runnel has, and for 0. */

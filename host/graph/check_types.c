@@ -50,38 +50,26 @@ const char *rnl_check_type_name(unsigned code)
     return rnl_check_type_foreign(code) || code == 0 ? foreign_name(code) : rnl_dtype_name((rnl_dtype)code);
 }
 
-/* Operators whose first output is not of the type of their first input. */
-typedef enum type_rule {
-    SAME_AS_FIRST,
-    SAME_AS_SECOND,
-    SAME_AS_THIRD,
-    ALWAYS_I64,
-    ALWAYS_BOOL,
-    ATTRIBUTE_TO,
-    ATTRIBUTE_VALUE,
-    NOT_KNOWN
-} type_rule;
-
-static type_rule rule_of(const char *op_type)
+rnl_type_rule rnl_check_type_rule(const char *op_type)
 {
     static const struct {
         const char *op_types;
-        type_rule rule;
+        rnl_type_rule rule;
     } rules[] = {
-        {" Where ", SAME_AS_SECOND},
-        {" OneHot ", SAME_AS_THIRD},
-        {" Shape Size ArgMax ArgMin NonZero NonMaxSuppression ", ALWAYS_I64},
-        {" Equal Less LessOrEqual Greater GreaterOrEqual Not And Or Xor IsNaN IsInf ", ALWAYS_BOOL},
-        {" Cast ", ATTRIBUTE_TO},
-        {" ConstantOfShape ", ATTRIBUTE_VALUE},
+        {" Where ", RNL_TYPE_OF_SECOND},
+        {" OneHot ", RNL_TYPE_OF_THIRD},
+        {" Shape Size ArgMax ArgMin NonZero NonMaxSuppression ", RNL_TYPE_I64},
+        {" Equal Less LessOrEqual Greater GreaterOrEqual Not And Or Xor IsNaN IsInf ", RNL_TYPE_BOOL},
+        {" Cast ", RNL_TYPE_OF_TO},
+        {" ConstantOfShape ", RNL_TYPE_OF_VALUE},
         {" CastLike EyeLike RandomNormalLike RandomUniformLike Multinomial Bernoulli QuantizeLinear DequantizeLinear "
          "DynamicQuantizeLinear ConvInteger MatMulInteger QLinearConv QLinearMatMul BitCast ",
-         NOT_KNOWN},
+         RNL_TYPE_UNKNOWN},
     };
     for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++)
         if (rnl_check_word(rules[i].op_types, op_type))
             return rules[i].rule;
-    return SAME_AS_FIRST;
+    return RNL_TYPE_OF_FIRST;
 }
 
 static uint8_t input_type(const rnl_node *node, const uint8_t *types, uint32_t index)
@@ -89,30 +77,30 @@ static uint8_t input_type(const rnl_node *node, const uint8_t *types, uint32_t i
     return index < node->input_count && node->inputs[index] != RNL_NO_VALUE ? types[node->inputs[index]] : 0;
 }
 
-static uint8_t output_type(const rnl_node *node, const uint8_t *types)
+static uint8_t output_type(const rnl_node *node, rnl_type_rule rule, const uint8_t *types)
 {
     const rnl_attribute *value;
     int64_t to;
-    switch (rule_of(node->op_type)) {
-    case SAME_AS_FIRST:
+    switch (rule) {
+    case RNL_TYPE_OF_FIRST:
         return input_type(node, types, 0);
-    case SAME_AS_SECOND:
+    case RNL_TYPE_OF_SECOND:
         return input_type(node, types, 1);
-    case SAME_AS_THIRD:
+    case RNL_TYPE_OF_THIRD:
         return input_type(node, types, 2);
-    case ALWAYS_I64:
+    case RNL_TYPE_I64:
         return RNL_I64;
-    case ALWAYS_BOOL:
+    case RNL_TYPE_BOOL:
         return RNL_BOOL;
-    case ATTRIBUTE_TO:
+    case RNL_TYPE_OF_TO:
         to = rnl_node_int(node, "to", 0);
         return to > 0 && to < RNL_NOT_A_TENSOR ? (uint8_t)to : 0;
-    case ATTRIBUTE_VALUE:
+    case RNL_TYPE_OF_VALUE:
         value = rnl_node_attribute(node, "value");
         if (!value)
             return RNL_F32;
         return value->type == RNL_ATTRIBUTE_TENSOR ? (uint8_t)value->tensor->dtype : 0;
-    case NOT_KNOWN:
+    case RNL_TYPE_UNKNOWN:
         break;
     }
     return 0;
@@ -134,12 +122,12 @@ void rnl_check_declared_types(const rnl_graph *graph, uint8_t *out_types)
         out_types[i] = declared_type(graph, &graph->values[i]);
 }
 
-void rnl_check_output_types(const rnl_node *node, uint8_t *types)
+void rnl_check_output_types(const rnl_node *node, rnl_type_rule rule, uint8_t *types)
 {
     if (!node->schema || node->output_count == 0)
         return;
     uint32_t count = strcmp(node->op_type, "Split") == 0 ? node->output_count : 1;
-    uint8_t type = output_type(node, types);
+    uint8_t type = output_type(node, rule, types);
     for (uint32_t k = 0; k < count; k++)
         if (node->outputs[k] != RNL_NO_VALUE)
             types[node->outputs[k]] = type;

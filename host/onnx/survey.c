@@ -9,54 +9,16 @@ enum { GRAPH_NODE = 1, GRAPH_INITIALIZER = 5, GRAPH_INPUT = 11, GRAPH_OUTPUT = 1
 enum { NODE_OUTPUT = 2, NODE_ATTRIBUTE = 5 };
 enum { ATTRIBUTE_GRAPH = 6, ATTRIBUTE_GRAPHS = 11 };
 
+typedef enum message_kind { GRAPH, NODE, ATTRIBUTE } message_kind;
+
 #define GRAPH_DEPTH 2 /* of the model's own graph; the model is 1 */
 
-typedef bool (*field_fn)(rnl_reader *reader, pb_istream_t *stream, uint32_t tag, unsigned depth);
-
-/* Calls `on_field` with the contents of each length-delimited field; skips what it leaves, and the other fields. */
-static bool each_field(rnl_reader *reader, pb_istream_t *stream, unsigned depth, field_fn on_field)
+static void count_field(rnl_survey *survey, message_kind kind, uint32_t tag, unsigned depth)
 {
-    if (depth > RNL_ONNX_MAX_DEPTH)
-        return rnl_onnx_ok(reader, FAIL(RNL_INVALID_ARGUMENT, "%s has messages nested more than %d deep", reader->label,
-                                        RNL_ONNX_MAX_DEPTH));
-    pb_wire_type_t wire_type;
-    uint32_t tag;
-    bool end;
-    while (pb_decode_tag(stream, &wire_type, &tag, &end)) {
-        pb_istream_t contents;
-        if (wire_type != PB_WT_STRING) {
-            if (!pb_skip_field(stream, wire_type))
-                return false;
-        } else if (!pb_make_string_substream(stream, &contents) || !on_field(reader, &contents, tag, depth) ||
-                   !pb_close_string_substream(stream, &contents)) {
-            if (contents.errmsg)
-                PB_SET_ERROR(stream, contents.errmsg);
-            return false;
-        }
-    }
-    return end;
-}
-
-static bool on_graph_field(rnl_reader *reader, pb_istream_t *stream, uint32_t tag, unsigned depth);
-
-static bool on_attribute_field(rnl_reader *reader, pb_istream_t *stream, uint32_t tag, unsigned depth)
-{
-    if (tag == ATTRIBUTE_GRAPH || tag == ATTRIBUTE_GRAPHS)
-        return each_field(reader, stream, depth + 1, on_graph_field);
-    return true;
-}
-
-static bool on_node_field(rnl_reader *reader, pb_istream_t *stream, uint32_t tag, unsigned depth)
-{
-    if (tag == NODE_ATTRIBUTE)
-        return each_field(reader, stream, depth + 1, on_attribute_field);
-    if (tag == NODE_OUTPUT && depth == GRAPH_DEPTH + 1)
-        reader->survey.node_outputs++;
-    return true;
-}
-
-static void count_field(rnl_survey *survey, uint32_t tag)
-{
+    survey->all_nodes += kind == GRAPH && tag == GRAPH_NODE;
+    survey->node_outputs += kind == NODE && tag == NODE_OUTPUT && depth == GRAPH_DEPTH + 1;
+    if (kind != GRAPH || depth != GRAPH_DEPTH)
+        return;
     survey->nodes += tag == GRAPH_NODE;
     survey->initializers += tag == GRAPH_INITIALIZER;
     survey->sparse_initializers += tag == GRAPH_SPARSE;
@@ -86,20 +48,63 @@ static rnl_status check_counts(const rnl_reader *reader)
     return RNL_OK;
 }
 
-static bool on_graph_field(rnl_reader *reader, pb_istream_t *stream, uint32_t tag, unsigned depth)
+/* Whether a field holds messages that may hold further graphs. */
+static bool nests(message_kind kind, uint32_t tag, message_kind *out_kind)
 {
-    if (depth == GRAPH_DEPTH)
-        count_field(&reader->survey, tag);
-    reader->survey.all_nodes += tag == GRAPH_NODE;
-    if (!rnl_onnx_ok(reader, check_counts(reader)))
+    static const message_kind inner[] = {NODE, ATTRIBUTE, GRAPH};
+    *out_kind = inner[kind];
+    switch (kind) {
+    case GRAPH:
+        return tag == GRAPH_NODE;
+    case NODE:
+        return tag == NODE_ATTRIBUTE;
+    default:
+        return tag == ATTRIBUTE_GRAPH || tag == ATTRIBUTE_GRAPHS;
+    }
+}
+
+static bool walk(rnl_reader *reader, pb_istream_t *stream, message_kind kind, unsigned depth);
+
+static bool walk_inner(rnl_reader *reader, pb_istream_t *stream, message_kind kind, unsigned depth)
+{
+    pb_istream_t inner;
+    if (!pb_make_string_substream(stream, &inner))
         return false;
-    return tag == GRAPH_NODE ? each_field(reader, stream, depth + 1, on_node_field) : true;
+    if (!walk(reader, &inner, kind, depth)) {
+        PB_SET_ERROR(stream, PB_GET_ERROR(&inner));
+        return false;
+    }
+    return pb_close_string_substream(stream, &inner);
+}
+
+static bool walk(rnl_reader *reader, pb_istream_t *stream, message_kind kind, unsigned depth)
+{
+    if (depth > RNL_ONNX_MAX_DEPTH)
+        return rnl_onnx_ok(reader, FAIL(RNL_INVALID_ARGUMENT, "%s has messages nested more than %d deep", reader->label,
+                                        RNL_ONNX_MAX_DEPTH));
+    pb_wire_type_t wire_type;
+    uint32_t tag;
+    bool end;
+    while (pb_decode_tag(stream, &wire_type, &tag, &end)) {
+        message_kind inner;
+        if (wire_type == PB_WT_STRING) {
+            count_field(&reader->survey, kind, tag, depth);
+            if (!rnl_onnx_ok(reader, check_counts(reader)))
+                return false;
+        }
+        bool sound = wire_type == PB_WT_STRING && nests(kind, tag, &inner)
+                         ? walk_inner(reader, stream, inner, depth + 1)
+                         : pb_skip_field(stream, wire_type);
+        if (!sound)
+            return false;
+    }
+    return end;
 }
 
 rnl_status rnl_onnx_survey(rnl_reader *reader, rnl_view graph)
 {
     pb_istream_t stream = pb_istream_from_buffer(graph.data, graph.size);
-    bool sound = each_field(reader, &stream, GRAPH_DEPTH, on_graph_field);
+    bool sound = walk(reader, &stream, GRAPH, GRAPH_DEPTH);
     if (reader->status != RNL_OK)
         return reader->status;
     if (!sound)
