@@ -28,8 +28,9 @@ __kernel void gather(__global STORAGE(T) *dst, const idx_t dst_offset, __global 
     const idx_t which = indices_offset + row_index(row, deep, shape, indices_stride) + column * indices_stride.s7;
     const idx_t from = data_offset + row_index(row, deep, shape, data_stride) + column * data_stride.s7;
     const idx_t to = dst_offset + row_index(row, deep, shape, dst_stride) + column * dst_stride.s7;
-    const long wanted = (long)LOAD(T_INDEX, indices, which), last = (long)axis_size - 1;
-    const long counted = wanted < 0 ? wanted + (long)axis_size : wanted;
+    // Compared in its own type: Mesa's compiler gets the sign of an int that was widened to long wrong.
+    const COMPUTE(T_INDEX) wanted = LOAD(T_INDEX, indices, which);
+    const long last = (long)axis_size - 1, counted = (long)wanted + (wanted < 0 ? (long)axis_size : 0);
     const idx_t chosen = (idx_t)(counted < 0 ? 0 : counted > last ? last : counted);
     STORE(T, dst, to, LOAD(T, data, from + chosen * axis_stride));
 }
