@@ -45,13 +45,8 @@ static void add_ends(proto *graph)
 
 START_TEST(test_not_onnx)
 {
-    static const char *const texts[] = {"\x89PNG\r\n\x1a\n",
-                                        "{\"a\": 1}",
-                                        "#!/bin/sh\necho hello\n",
-                                        "\xff\xd8\xff\xe0",
-                                        "PK\x03\x04",
-                                        "\x7f"
-                                        "ELF"};
+    static const char *const texts[] = {"\x89PNG\r\n\x1a\n", "{\"a\": 1}", "#!/bin/sh\necho hello\n",
+                                        "\xff\xd8\xff\xe0",  "PK\x03\x04", "\177ELF"};
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         proto file = {0};
         proto_raw(&file, texts[i], strlen(texts[i]));

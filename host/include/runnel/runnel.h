@@ -55,8 +55,8 @@ RNL_API const rnl_metadata *rnl_graph_metadata(const rnl_graph *graph, size_t *o
 typedef struct rnl_graph_info {
     int64_t ir_version, opset;                                 /* opset of the default domain */
     const char *producer_name, *producer_version, *graph_name; /* "" when absent */
-    size_t node_count, initializer_count; /* Constant nodes count as initialisers */
-    uint64_t parameter_count;             /* elements of all initialisers */
+    size_t node_count, initializer_count;                      /* Constant nodes count as initialisers */
+    uint64_t parameter_count;                                  /* elements of all initialisers */
 } rnl_graph_info;
 RNL_API void rnl_graph_get_info(const rnl_graph *graph, rnl_graph_info *out_info);
 
