@@ -127,6 +127,16 @@ static bool check_foreign_types(const rnl_graph *graph, const rnl_node *node, co
     return false;
 }
 
+/* Cast can make a type that runnel does not have. */
+static bool check_output_type(const rnl_node *node, const uint8_t *types, rnl_text *reason)
+{
+    if (node->output_count == 0 || node->outputs[0] == RNL_NO_VALUE || !rnl_check_type_foreign(types[node->outputs[0]]))
+        return false;
+    if (reason)
+        rnl_text_add(reason, "its output is %s, which is not supported", rnl_check_type_name(types[node->outputs[0]]));
+    return true;
+}
+
 static bool check_first_type(const rnl_node *node, const uint8_t *types, rnl_text *reason)
 {
     uint32_t wanted = node->schema->types;
@@ -157,5 +167,6 @@ bool rnl_check_node(const rnl_graph *graph, const rnl_node *node, const uint8_t 
         return true;
     }
     return check_foreign_types(graph, node, types, reason) || check_counts(node, reason) ||
-           rnl_check_attributes(node, reason) || check_first_type(node, types, reason);
+           rnl_check_attributes(node, reason) || check_first_type(node, types, reason) ||
+           check_output_type(node, types, reason);
 }

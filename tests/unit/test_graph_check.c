@@ -220,6 +220,21 @@ START_TEST(test_first_type)
 }
 END_TEST
 
+START_TEST(test_cast_to_a_foreign_type)
+{
+    static const struct {
+        int64_t to;
+        const char *reason;
+    } cases[] = {{FLOAT8, "its output is float8e4m3fn"}, {TEXT, "its output is string"}, {99, "of an unknown type"}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        proto attributes = {0};
+        onnx_attribute_int(&attributes, "to", cases[i].to);
+        load_node("Cast", 13, &attributes);
+        refuse(cases[i].reason);
+    }
+}
+END_TEST
+
 static void add_foreign(int type, const char *name)
 {
     proto tensor = onnx_tensor_raw(name, type, 1, (const int64_t[]){4}, "abcd", 4);
@@ -341,6 +356,7 @@ int main(void)
     tcase_add_test(cases, test_attributes);
     tcase_add_test(cases, test_counts);
     tcase_add_test(cases, test_first_type);
+    tcase_add_test(cases, test_cast_to_a_foreign_type);
     tcase_add_test(cases, test_foreign_types);
     tcase_add_test(cases, test_foreign_ends);
     tcase_add_test(cases, test_functions);
