@@ -8,7 +8,7 @@
 // An index below 0 counts from the axis's end. One that is out of range even so takes the nearest element there is:
 // nothing outside `data` is read.
 #include "common.clh"
-#include "index.clh"
+#include "walk.clh"
 #if !defined(T) || !defined(T_INDEX)
 #error "gather.cl needs T and T_INDEX"
 #endif

@@ -9,8 +9,12 @@
 // Entry points, for dimensions that were merged before:
 //   map_flat   one dimension; sources have stride 1, or 0
 //   map_rows   up to 8 dimensions: columns are the range's first dimension, rows are counted over the other two
+// check: -DOP=OP_ADD -DARITY=2 -DT_DST=F32 -DT0=F32 -DT1=F32
+// check: -DOP=OP_COPY -DARITY=1 -DT_DST=F16 -DT0=BF16 -DINDEX64
+// check: -DOP=OP_COPY -DARITY=1 -DT_DST=U8 -DT0=F32
+// check: -DOP=OP_ERF -DARITY=1 -DT_DST=F64 -DT0=F64 -DUSE_F64
 #include "common.clh"
-#include "index.clh"
+#include "walk.clh"
 #include "map_ops.clh"
 #if !defined(OP) || !defined(ARITY) || !defined(T_DST) || !defined(T0)
 #error "map.cl needs OP, ARITY, T_DST, T0 …"

@@ -11,7 +11,7 @@
 //   reduce_groups  a work-group of GROUP work-items for each result
 #include "common.clh"
 #include "group.clh"
-#include "index.clh"
+#include "walk.clh"
 #include "sum.clh"
 #if !defined(OP) || !defined(T)
 #error "reduce.cl needs OP and T"

@@ -10,7 +10,7 @@
 //   softmax_groups  a work-group of GROUP work-items for each
 #include "common.clh"
 #include "group.clh"
-#include "index.clh"
+#include "walk.clh"
 #include "sum.clh"
 #if !defined(T) || !defined(LOGARITHM)
 #error "softmax.cl needs T and LOGARITHM"

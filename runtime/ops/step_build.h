@@ -74,7 +74,7 @@ RNL_API void rnl_step_index(rnl_step_builder *builder, int64_t value);       /* 
 /* idx2_t, idx4_t or idx8_t by `width`; values beyond `count` are `fill`. */
 RNL_API void rnl_step_indices(rnl_step_builder *builder, size_t width, const int64_t *values, size_t count,
                               int64_t fill);
-/* idx8_t as index.clh wants it: the innermost dimension last, `fill` before the first. */
+/* idx8_t as walk.clh wants it: the innermost dimension last, `fill` before the first. */
 RNL_API void rnl_step_dims(rnl_step_builder *builder, const int64_t *values, size_t rank, int64_t fill);
 RNL_API void rnl_step_int(rnl_step_builder *builder, int32_t value);
 RNL_API void rnl_step_float(rnl_step_builder *builder, float value);
