@@ -10,6 +10,7 @@ typedef struct set_entry {
     const char *name;
     cl_kernel kernel;
     size_t max_group, fixed_group; /* work-items; fixed by the kernel's source, else 0 */
+    size_t static_local;           /* bytes, asked before any argument is set */
     size_t checked_local[3], checked_bytes;
 } set_entry;
 
@@ -57,6 +58,7 @@ static rnl_status add_entry(rnl_kernel_set *set, const rnl_step *step, set_entry
     TRY(rnl_program_create_kernel(step->program, step->kernel, &entry.kernel));
     GOTO(rnl_kernel_max_group(set->device, entry.kernel, &entry.max_group));
     GOTO(fixed_group(set->device, entry.kernel, &entry.fixed_group));
+    GOTO(rnl_kernel_static_local(set->device, entry.kernel, &entry.static_local));
     set->entries[set->count] = entry;
     *out_entry = &set->entries[set->count++];
 done:
@@ -131,8 +133,8 @@ static rnl_status check_once(rnl_device *device, set_entry *entry, const rnl_ran
 {
     if (local_bytes == entry->checked_bytes && !memcmp(range->local, entry->checked_local, sizeof range->local))
         return RNL_OK;
-    TRY(rnl_kernel_check(device, entry->kernel, range, local_bytes), "launching %s of %s", entry->name,
-        rnl_program_name(entry->program));
+    TRY(rnl_kernel_check_local(device, entry->kernel, range, entry->static_local, local_bytes), "launching %s of %s",
+        entry->name, rnl_program_name(entry->program));
     entry->checked_bytes = local_bytes;
     memcpy(entry->checked_local, range->local, sizeof range->local);
     return RNL_OK;
