@@ -16,6 +16,7 @@
 // check: -DT_SRC=F32 -DT_BIAS=F32 -DT_DST=F32 -DV=4 -DP=4 -DDEPTHWISE
 // check: -DT_SRC=F32 -DT_BIAS=F32 -DT_DST=F32 -DV=8 -DP=1 -DNB=2 -DTRANSPOSED
 #include "common.clh"
+#include "index.clh"
 #include "lanes.clh"
 #if !defined(T_SRC) || !defined(T_BIAS) || !defined(T_DST) || !defined(V) || !defined(P)
 #error "conv.cl needs T_SRC, T_BIAS, T_DST, V and P"
@@ -45,7 +46,8 @@ static inline int source_coordinate(int o, int k, int stride, int dilation, int 
 {
 #ifdef TRANSPOSED
     const int scaled = o + pad - k * dilation;
-    const int i = scaled >= 0 && scaled % stride == 0 ? scaled / stride : -1;
+    const int quotient = scaled / stride;
+    const int i = scaled >= 0 && quotient * stride == scaled ? quotient : -1;
 #else
     const int i = o * stride - pad + k * dilation;
 #endif
@@ -65,7 +67,7 @@ static inline pixel_run get_run(int block, int width, int stride)
 #ifdef TRANSPOSED
     const int blocks = ((width + stride - 1) / stride + P - 1) / P;
     const int phase = block / blocks;
-    const int index = block % blocks;
+    const int index = block - phase * blocks;
     const int pixels = (width - phase + stride - 1) / stride;
     run.step = stride;
 #else
@@ -89,7 +91,7 @@ static inline bool get_columns(pixel_run run, int k, int stride, int dilation, i
     const int scaled = run.first + pad - k * dilation;
     *column = scaled / stride;
     *step = 1;
-    return scaled % stride == 0;
+    return *column * stride == scaled;
 #else
     *column = run.first * stride - pad + k * dilation;
     *step = stride;
@@ -145,8 +147,9 @@ __kernel void conv(CONV_ARGUMENTS)
     const pixel_run run = get_run(run_index, dst_size.z, stride.z);
     if (block >= blocks * taps.w || row >= flags.z || run.begin >= run.end)
         return;
-    const int group = block / blocks, m = block % blocks * (V * NB);
-    const int h = row % dst_size.y, d = row / dst_size.y % dst_size.x, n = row / dst_size.y / dst_size.x;
+    const int group = block / blocks, m = (block - group * blocks) * (V * NB);
+    idx_t n = row;
+    const int h = (int)take_index(&n, dst_size.y), d = (int)take_index(&n, dst_size.x);
     __global const SRC_T *image = src + (src_offset + n * src_stride.x + (idx_t)group * src_size.w);
     weight += weight_offset;
 
@@ -161,8 +164,9 @@ __kernel void conv(CONV_ARGUMENTS)
         acc[i] = acc[i % NB];
 
     for (int tap = 0; tap < taps.x * taps.y * taps.z; tap++) {
-        const int kw = tap % taps.z, kh = tap / taps.z % taps.y, kd = tap / taps.z / taps.y;
-        const int sd = source_coordinate(d, kd, stride.x, dilation.x, pad.x, src_size.x);
+        idx_t kd = tap;
+        const int kw = (int)take_index(&kd, taps.z), kh = (int)take_index(&kd, taps.y);
+        const int sd = source_coordinate(d, (int)kd, stride.x, dilation.x, pad.x, src_size.x);
         const int sh = source_coordinate(h, kh, stride.y, dilation.y, pad.y, src_size.y);
         int column, step;
         if (sd < 0 || sh < 0 || !get_columns(run, kw, stride.z, dilation.z, pad.z, &column, &step))
@@ -183,10 +187,10 @@ __kernel void conv(CONV_ARGUMENTS)
 #pragma unroll
     for (int i = 0; i < P * NB; i++)
         result[i] = acc[i];
-    for (int i = run.begin * NB; i < run.end * NB; i++) {
-        const int j = i % NB * V;
-        store_pixel(dst, at + (run.first + i / NB * run.step) * dst_stride.w + j, result[i], 0, dst_size.w - m - j);
-    }
+    for (int p = run.begin; p < run.end; p++)
+        for (int j = 0; j < NB; j++)
+            store_pixel(dst, at + (run.first + p * run.step) * dst_stride.w + j * V, result[p * NB + j], 0,
+                        dst_size.w - m - j * V);
 }
 #else
 // As conv, with one channel in and out of each group: vectors lie over the groups.
@@ -198,7 +202,8 @@ __kernel void conv_depthwise(CONV_ARGUMENTS)
         return;
     // The last block is moved back to be full.
     const int c = min(block * V, taps.w - V);
-    const int h = row % dst_size.y, d = row / dst_size.y % dst_size.x, n = row / dst_size.y / dst_size.x;
+    idx_t n = row;
+    const int h = (int)take_index(&n, dst_size.y), d = (int)take_index(&n, dst_size.x);
     const idx_t image = src_offset + n * src_stride.x + c;
 
     FLOATV acc[P];
@@ -206,8 +211,9 @@ __kernel void conv_depthwise(CONV_ARGUMENTS)
     for (int p = 0; p < P; p++)
         acc[p] = flags.y ? load_bias(bias + (bias_offset + c), V) : (FLOATV)(0.0f);
     for (int tap = 0; tap < taps.x * taps.y * taps.z; tap++) {
-        const int kw = tap % taps.z, kh = tap / taps.z % taps.y, kd = tap / taps.z / taps.y;
-        const int sd = source_coordinate(d, kd, stride.x, dilation.x, pad.x, src_size.x);
+        idx_t kd = tap;
+        const int kw = (int)take_index(&kd, taps.z), kh = (int)take_index(&kd, taps.y);
+        const int sd = source_coordinate(d, (int)kd, stride.x, dilation.x, pad.x, src_size.x);
         const int sh = source_coordinate(h, kh, stride.y, dilation.y, pad.y, src_size.y);
         int column, step;
         if (sd < 0 || sh < 0 || !get_columns(run, kw, stride.z, dilation.z, pad.z, &column, &step))

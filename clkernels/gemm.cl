@@ -16,6 +16,7 @@
 // check: -DT=I32 -DKIND=ANY
 // check: -DT=U64 -DKIND=ANY -DINDEX64
 #include "common.clh"
+#include "index.clh"
 #include "lanes.clh"
 #define COLUMNS 1
 #define DOT 2
@@ -45,8 +46,7 @@
 
 #define ADD_BATCH_DIMENSION(s)                                                                                         \
     do {                                                                                                               \
-        const idx_t at_ = rest % batch.s;                                                                              \
-        rest /= batch.s;                                                                                               \
+        const idx_t at_ = take_index(&rest, batch.s);                                                                  \
         a += at_ * a_batch.s;                                                                                          \
         b += at_ * b_batch.s;                                                                                          \
         c_offset += at_ * c_batch.s;                                                                                   \
@@ -113,7 +113,6 @@ __kernel void gemm(GEMM_ARGUMENTS)
     __global const STORAGE(T) *rows[R];                                                                                \
     for (int r = 0; r < R; r++)                                                                                        \
         rows[r] = a + min(first + r, size.s0 - 1) * stride.s0
-#define IS_OWN_ROW(r) ((r) >= begin && first + (r) < size.s0)
 // A copy, for a last loop that need not be unrolled: it compiles much faster.
 #define COPY_SUMS                                                                                                      \
     VECTOR sums[R * NB];                                                                                               \
@@ -172,13 +171,13 @@ __kernel void gemm(GEMM_ARGUMENTS)
     }
 
     COPY_SUMS;
-    for (int i = 0; i < R * NB; i++) {
-        const idx_t r = i / NB, m = first + r, n = column + i % NB * V;
-        if (IS_OWN_ROW(r))
+    for (int r = begin; r < R && first + r < size.s0; r++)
+        for (int j = 0; j < NB; j++) {
+            const idx_t m = first + r, n = column + j * V;
             store_vector(dst, dst_offset + m * stride.s6 + n * stride.s7, stride.s7, c,
-                         c_offset + m * stride.s4 + n * stride.s5, stride.s5, sums[i], alpha, beta, flags.x,
+                         c_offset + m * stride.s4 + n * stride.s5, stride.s5, sums[r * NB + j], alpha, beta, flags.x,
                          (int)(column_wish - n));
-    }
+        }
 }
 #endif
 
@@ -195,7 +194,7 @@ static inline VALUE sum_of_lanes(VECTOR v)
 #else
     const PASTE2_(VALUE, 4) v4 = v8.lo + v8.hi;
 #endif
-    return (v4.s0 + v4.s1) + (v4.s2 + v4.s3);
+    return dot(v4, (PASTE2_(VALUE, 4))(1));
 }
 
 __kernel void gemm(GEMM_ARGUMENTS)
@@ -230,15 +229,14 @@ __kernel void gemm(GEMM_ARGUMENTS)
     }
 
     COPY_SUMS;
-    for (int i = 0; i < R * NB; i++) {
-        const idx_t r = i / NB, m = first + r, n = column + i % NB;
-        VALUE value = sum_of_lanes(sums[i]);
-        for (idx_t rest = k; rest < size.s2; rest++)
-            value = fma(LOAD(T, a, min(m, size.s0 - 1) * stride.s0 + rest),
-                        LOAD(T, b, min(n, size.s1 - 1) * stride.s3 + rest), value);
-        if (IS_OWN_ROW(r) && n < size.s1)
+    for (int r = begin; r < R && first + r < size.s0; r++)
+        for (int j = 0; j < NB && column + j < size.s1; j++) {
+            const idx_t m = first + r, n = column + j;
+            VALUE value = sum_of_lanes(sums[r * NB + j]);
+            for (idx_t rest = k; rest < size.s2; rest++)
+                value = fma(LOAD(T, a, m * stride.s0 + rest), LOAD(T, b, n * stride.s3 + rest), value);
             store_element(dst, dst_offset + m * stride.s6 + n * stride.s7, c, c_offset + m * stride.s4 + n * stride.s5,
                           value, alpha, beta, flags.x);
-    }
+        }
 }
 #endif

@@ -4,7 +4,10 @@
 // Defines:
 //   T        type of src and dst
 //   INDEX64  see common.clh
+// check: -DT=F32
+// check: -DT=BF16 -DINDEX64
 #include "common.clh"
+#include "index.clh"
 #ifndef T
 #error "lrn.cl needs T"
 #endif
@@ -21,7 +24,8 @@ __kernel void lrn(__global const STORAGE(T) *src, idx_t src_offset, __global STO
     const idx_t row = (idx_t)get_global_id(2);
     if (c >= channels || w >= size.s4 || row >= size.s0 * size.s2 * size.s3)
         return;
-    const idx_t h = row % size.s3, d = row / size.s3 % size.s2, n = row / size.s3 / size.s2;
+    idx_t n = row;
+    const idx_t h = take_index(&n, size.s3), d = take_index(&n, size.s2);
     const idx_t from = src_offset + n * src_stride.s0 + d * src_stride.s2 + h * src_stride.s3 + w * src_stride.s4;
     const idx_t first = c > before ? c - before : 0, last = after < channels - c ? c + after : channels - 1;
     float sum = 0.0f;

@@ -7,7 +7,12 @@
 //   AVERAGE  the mean instead of the maximum
 //   INDICES  also the position of the maximum; V is 1
 //   INDEX64  see common.clh
+// check: -DT=F32 -DV=4
+// check: -DT=F16 -DV=16 -DAVERAGE
+// check: -DT=U8 -DV=1
+// check: -DT=F32 -DV=1 -DINDICES -DINDEX64
 #include "common.clh"
+#include "index.clh"
 #include "lanes.clh"
 #if !defined(T) || !defined(V)
 #error "pool.cl needs T and V"
@@ -81,7 +86,8 @@ __kernel void pool(__global const STORAGE(T) *src, idx_t src_offset, __global ST
         return;
     // The last vector is moved back to be full.
     const int c = min(block * V, src_size.w - V);
-    const int h = row % dst_size.y, d = row / dst_size.y % dst_size.x, n = row / dst_size.y / dst_size.x;
+    idx_t n = row;
+    const int h = (int)take_index(&n, dst_size.y), d = (int)take_index(&n, dst_size.x);
     const int d0 = d * stride.x - pad_begin.x, h0 = h * stride.y - pad_begin.y, w0 = w * stride.z - pad_begin.z;
     int kd0, kd1, kh0, kh1, kw0, kw1;
     clip_taps(d0, window.x, dilation.x, 0, src_size.x, &kd0, &kd1);
