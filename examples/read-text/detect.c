@@ -53,7 +53,7 @@ static bool make_box(const map *m, box core, const picture *in, box *out_box)
     if (width < 3 || height < 3 || sum < 0.5 * width * height)
         return false;
     double grow = width * height * 1.6 / (2 * (width + height));
-    double more = grow + (height + 2 * grow) / 5; /* with some air above and below, the recogniser sees spaces better */
+    double more = grow + 0.3 * (height + 2 * grow); /* with air above and below, the recogniser sees spaces better */
     double wider = (double)in->width / m->width, higher = (double)in->height / m->height;
     out_box->left = (int)fmax((core.left - grow) * wider + 0.5, 0);
     out_box->top = (int)fmax((core.top - more) * higher + 0.5, 0);

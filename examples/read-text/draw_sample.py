@@ -65,7 +65,8 @@ def load(name, size):
     path = os.path.join(FONTS, name)
     if not os.path.exists(path):
         sys.exit(f"draw_sample: there is no font {path} (Debian: fonts-dejavu-core)")
-    return ImageFont.truetype(path, size)
+    # Pillow's other engine draws differently, and is there only where the system has libfribidi.
+    return ImageFont.truetype(path, size, layout_engine=ImageFont.Layout.BASIC)
 
 
 def line_height(size):
