@@ -91,7 +91,7 @@ class RunOnTest(ScriptTest):
                                POCL_CACHE_DIR=self.folder, **environment)
 
     def oclgrind(self, finding, status):
-        self.command("oclgrind", f'printf "%s" "{finding}" >"$2"\nexit {status}\n')
+        self.command("oclgrind", f'while [ "$1" != --log ]; do shift; done\nprintf "%s" "{finding}" >"$2"\nexit {status}\n')
         return self.run_on("oclgrind", "true")
 
     def test_oclgrind_fails_when_it_found_something(self):
