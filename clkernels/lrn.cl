@@ -36,5 +36,7 @@ __kernel void lrn(__global const STORAGE(T) *src, idx_t src_offset, __global STO
     const float x = LOAD(T, src, from + c * src_stride.s1);
     const idx_t to = dst_offset + n * dst_stride.s0 + c * dst_stride.s1 + d * dst_stride.s2 + h * dst_stride.s3 +
                      w * dst_stride.s4;
-    STORE(T, dst, to, x / pow(bias + scale * sum, beta));
+    const float base = bias + scale * sum;
+    // Nearly every model has this exponent, and roots are many times faster than pow.
+    STORE(T, dst, to, x / (beta == 0.75f ? sqrt(base) * sqrt(sqrt(base)) : pow(base, beta)));
 }
