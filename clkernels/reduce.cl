@@ -23,12 +23,12 @@
     __global STORAGE(T) *dst, const idx_t dst_offset, __global const STORAGE(T) *src, const idx_t src_offset,          \
         const idx_t results, const int kept_deep, const idx8_t kept_shape, const idx8_t kept_dst_stride,               \
         const idx8_t kept_src_stride, const idx_t rows, const int deep, const idx8_t shape, const idx8_t stride
-#define FOR_ELEMENTS(first, step, ...)                                                                                 \
+#define FOR_ELEMENTS(first, step, BODY)                                                                                \
     for (idx_t row = 0; row < rows; ++row) {                                                                           \
         const idx_t start = from + row_index(row, deep, shape, stride);                                                \
         for (idx_t column = first; column < shape.s7; column += step) {                                                \
             const COMPUTE(T) x = LOAD(T, src, start + column * stride.s7);                                             \
-            __VA_ARGS__                                                                                                \
+            BODY                                                                                                       \
         }                                                                                                              \
     }
 

@@ -32,12 +32,12 @@ typedef COMPUTE(T) accumulate_t;
         const idx_t sets, const int kept_deep, const idx8_t kept_shape, const idx8_t kept_dst_stride,                  \
         const idx8_t kept_src_stride, const idx_t rows, const int deep, const idx8_t shape, const idx8_t dst_stride,   \
         const idx8_t src_stride
-#define FOR_ELEMENTS(first, step, ...)                                                                                 \
+#define FOR_ELEMENTS(first, step, BODY)                                                                                \
     for (idx_t row = 0; row < rows; ++row) {                                                                           \
         const idx_t start = from + row_index(row, deep, shape, src_stride);                                            \
         for (idx_t column = first; column < shape.s7; column += step) {                                                \
             const accumulate_t x = LOAD(T, src, start + column * src_stride.s7);                                       \
-            __VA_ARGS__                                                                                                \
+            BODY                                                                                                       \
         }                                                                                                              \
     }
 #define TO (to + row_index(row, deep, shape, dst_stride) + column * dst_stride.s7)
