@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "support/gemm_case.h"
+#include <inttypes.h>
+#include <math.h>
+
+static op_value get_batched(const op_tensor *tensor, const gemm_run *run, const int64_t *at, int64_t row,
+                            int64_t column)
+{
+    int64_t own[RNL_MAX_RANK];
+    const size_t rank = tensor->view.rank, skipped = run->test.batch_rank + 2 - rank;
+    for (size_t i = 0; i + 2 < rank; ++i)
+        own[i] = tensor->view.shape[i] == 1 ? 0 : at[skipped + i];
+    own[rank - 2] = row;
+    own[rank - 1] = column;
+    return op_get(tensor, own);
+}
+
+op_value gemm_case_reference(void *user, const int64_t *at)
+{
+    const gemm_run *run = user;
+    const gemm_case *test = &run->test;
+    const size_t rank = test->batch_rank + 2;
+    double sum = 0;
+    uint64_t integer = 0;
+    for (int64_t k = 0; k < test->k; ++k) {
+        const op_value x = get_batched(run->a, run, at, at[rank - 2], k);
+        const op_value y = get_batched(run->b, run, at, k, at[rank - 1]);
+        sum += x.f * y.f;
+        integer += (uint64_t)x.i * (uint64_t)y.i;
+    }
+    op_value value = {(double)test->alpha * sum, (int64_t)((uint64_t)(int64_t)test->alpha * integer)};
+    if (run->c && test->beta != 0) {
+        const op_value c = op_get_broadcast(run->c, rank, at);
+        value.f += (double)test->beta * c.f;
+        value.i = (int64_t)((uint64_t)value.i + (uint64_t)(int64_t)test->beta * (uint64_t)c.i);
+    }
+    return value;
+}
+
+/* A matrix, or one stored transposed and viewed so. */
+static op_tensor *create_matrix(const gemm_run *run, int64_t rows, int64_t columns, size_t less, uint32_t ones,
+                                bool transposed, bool gaps)
+{
+    const gemm_case *test = &run->test;
+    const size_t batch = test->batch_rank - less, rank = batch + 2;
+    int64_t shape[RNL_MAX_RANK];
+    for (size_t i = 0; i < batch; ++i)
+        shape[i] = ones >> (i + less) & 1 ? 1 : test->batch[i + less];
+    shape[batch] = transposed ? columns : rows;
+    shape[batch + 1] = transposed ? rows : columns;
+    op_tensor *tensor = op_tensor_create(test->dtype, rank, shape, gaps ? OP_GAPS : OP_ROW_MAJOR);
+    if (transposed) {
+        const int64_t stride = tensor->view.stride[batch];
+        tensor->view.shape[batch] = rows;
+        tensor->view.shape[batch + 1] = columns;
+        tensor->view.stride[batch] = tensor->view.stride[batch + 1];
+        tensor->view.stride[batch + 1] = stride;
+    }
+    return tensor;
+}
+
+static void create_addend(gemm_run *run)
+{
+    const rnl_view *dst = &run->dst->view;
+    int64_t shape[RNL_MAX_RANK];
+    const size_t rank = run->test.c_rank;
+    for (size_t i = 0; i < rank; ++i)
+        shape[i] = run->test.c_ones >> (rank - 1 - i) & 1 ? 1 : dst->shape[dst->rank - rank + i];
+    run->c = op_tensor_create(run->test.dtype, rank, shape, OP_ROW_MAJOR);
+}
+
+void gemm_case_create(gemm_run *run)
+{
+    const gemm_case *t = &run->test;
+    run->a = create_matrix(run, t->m, t->k, t->a_less, t->a_ones, t->a_transposed, t->a_gaps);
+    run->b = create_matrix(run, t->k, t->n, t->b_less, t->b_ones, t->b_transposed, t->b_gaps);
+    run->dst = create_matrix(run, t->m, t->n, 0, 0, t->dst_transposed, t->dst_gaps);
+    op_fill(run->a, OP_RANDOM, -1, 1);
+    op_fill(run->b, OP_RANDOM, -1, 1);
+    if (!t->c_rank)
+        return;
+    create_addend(run);
+    op_fill(run->c, OP_RANDOM, -1, 1);
+}
+
+static void note(const gemm_case *t)
+{
+    op_note("%s m%" PRId64 " n%" PRId64 " k%" PRId64 " batch %zu transposed %d %d %d gaps %d %d %d alpha %g beta %g c "
+            "%zu/%u",
+            rnl_dtype_name(t->dtype), t->m, t->n, t->k, t->batch_rank, t->a_transposed, t->b_transposed,
+            t->dst_transposed, t->a_gaps, t->b_gaps, t->dst_gaps, (double)t->alpha, (double)t->beta, t->c_rank,
+            t->c_ones);
+}
+
+void gemm_case_defaults(gemm_case *test)
+{
+    test->dtype = test->dtype ? test->dtype : RNL_F32;
+    if (test->alpha == 0 && test->beta == 0)
+        test->alpha = test->beta = 1;
+}
+
+/* Each addition of products of at most 1 may round by half a unit of a sum of at most that many. */
+static op_bound bound_for(const gemm_case *test)
+{
+    op_bound bound = op_tolerance(test->dtype);
+    const double unit = test->dtype == RNL_F64 ? 0x1p-52 : 0x1p-23;
+    bound.absolute += ((double)test->k + 1) * unit * (fabs((double)test->alpha) + fabs((double)test->beta));
+    return bound;
+}
+
+void gemm_case_enqueue(gemm_run *run)
+{
+    const rnl_gemm_params params = {run->test.alpha, run->test.beta};
+    op_expect(RNL_OK, rnl_op_gemm(op_list(), &params, &run->a->view, &run->b->view, run->c ? &run->c->view : NULL,
+                                  &run->dst->view));
+}
+
+void gemm_case_check(gemm_run *run)
+{
+    op_run();
+    op_check(run->dst, gemm_case_reference, run, bound_for(&run->test));
+}
+
+void gemm_case_run(const gemm_case *given)
+{
+    gemm_run run = {.test = *given};
+    gemm_case_defaults(&run.test);
+    note(&run.test);
+    gemm_case_create(&run);
+    gemm_case_enqueue(&run);
+    gemm_case_check(&run);
+    op_reset();
+}
