@@ -27,7 +27,7 @@ function(rnl_add_test name label seconds implementation)
   if(RNL_TEST_PREFIX AND NOT name MATCHES "\\.${RNL_FIRST_IMPLEMENTATION}\\.")
     set(name ${RNL_TEST_PREFIX}${name})
   endif()
-  add_test(NAME ${name} COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/run_on ${implementation} ${ARGN})
+  add_test(NAME ${name} COMMAND ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/run_on ${implementation} ${ARGN})
   set_tests_properties(${name} PROPERTIES LABELS "${label};${implementation}" TIMEOUT ${seconds}
     SKIP_RETURN_CODE 77 ENVIRONMENT "${RNL_TEST_ENVIRONMENT}")
   if(RNL_TEST_PREFIX)
