@@ -33,11 +33,17 @@ typedef struct rnl_resize_params {
     float roi_begin[RNL_MAX_RANK], roi_end[RNL_MAX_RANK]; /* TF_CROP_AND_RESIZE only */
 } rnl_resize_params;
 
-/* src and dst of one rank, any layout; at most three axes may differ in size or scale (linear, cubic). */
+/*
+ * src and dst of one rank, at least 1, any layout; at most three axes may differ in size or scale. Linear and cubic:
+ * float types. Positions are computed in f32, as onnxruntime does: which sample is nearest hangs on it.
+ */
 RNL_API RNL_NODISCARD rnl_status rnl_op_resize(rnl_step_list *list, const rnl_resize_params *params,
                                                const rnl_view *src, const rnl_view *dst);
 
-/* dst = data with `axis` replaced by indices' dimensions; indices I32 or I64, negative ones count from the end. */
+/*
+ * dst = data with `axis` replaced by indices' dimensions; indices I32 or I64, negative ones count from the end. An
+ * index out of range takes the nearest element there is: nothing outside `data` is read.
+ */
 RNL_API RNL_NODISCARD rnl_status rnl_op_gather(rnl_step_list *list, size_t axis, const rnl_view *data,
                                                const rnl_view *indices, const rnl_view *dst);
 

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// ONNX's Resize.
+//
+// Defines:
+//   T                type of src and dst
+//   AXES             how many axes are resized, 1 to 3
+//   MODE             0 nearest, 1 linear, 2 cubic
+//   CROP             1: positions outside src give `outside`
+//   EXCLUDE_OUTSIDE  1: samples outside src have no weight (else they repeat the edge)
+//   NEAREST          for MODE 0: 0 half goes down, 1 half goes up, 2 floor, 3 ceil
+//
+// Per resized axis, in the components of vectors: `size` and `stride` of src, `stretch` of the filter (1, or more for
+// antialiasing), and the position in src of coordinate x: (x * map.s0 + map.s1) / map.s2 + map.s3 - map.s4.
+#include "common.clh"
+#include "walk.clh"
+#if !defined(T) || !defined(AXES) || !defined(MODE) || !defined(CROP) || !defined(EXCLUDE_OUTSIDE) || !defined(NEAREST)
+#error "resize.cl needs T, AXES, MODE, CROP, EXCLUDE_OUTSIDE, NEAREST"
+#endif
+typedef COMPUTE(T) value_t;
+
+// Division may be off by a few units; which sample is nearest must not depend on that.
+static inline float position_of(const idx_t x, const float8 map)
+{
+    const float above = (float)x * map.s0 + map.s1, quotient = above / map.s2;
+    return quotient + fma(-quotient, map.s2, above) / map.s2 + map.s3 - map.s4;
+}
+
+static inline idx_t clamp_index(const float sample, const idx_t size)
+{
+    return sample <= 0.0f ? 0 : sample >= (float)(size - 1) ? size - 1 : (idx_t)sample;
+}
+
+#if MODE == 0
+#if NEAREST == 0
+#define NEAREST_OF(position) ceil((position)-0.5f)
+#elif NEAREST == 1
+#define NEAREST_OF(position) floor((position) + 0.5f)
+#elif NEAREST == 2
+#define NEAREST_OF(position) floor(position)
+#else
+#define NEAREST_OF(position) ceil(position)
+#endif
+#define NEAREST_INDEX_1(axis) (clamp_index(NEAREST_OF(position.axis), size.axis) * stride.axis)
+#if AXES == 1
+#define NEAREST_INDEX NEAREST_INDEX_1(s0)
+#elif AXES == 2
+#define NEAREST_INDEX (NEAREST_INDEX_1(s0) + NEAREST_INDEX_1(s1))
+#else
+#define NEAREST_INDEX (NEAREST_INDEX_1(s0) + NEAREST_INDEX_1(s1) + NEAREST_INDEX_1(s2))
+#endif
+
+#else
+#if MODE == 1
+#define RADIUS 1
+#define WEIGHT(distance) fmax(1.0f - fabs(distance), 0.0f)
+#else
+#define RADIUS 2
+#define WEIGHT(distance) cubic_weight(fabs(distance), cubic_a)
+static inline float cubic_weight(const float x, const float a)
+{
+    const float near = ((a + 2) * x - (a + 3)) * x * x + 1, far = ((a * x - 5 * a) * x + 8 * a) * x - 4 * a;
+    return x <= 1.0f ? near : x < 2.0f ? far : 0.0f;
+}
+#endif
+
+// The weighted mean over one axis of `inner`, which is given the index that it starts from.
+#define DEFINE_MEAN(name, axis, inner)                                                                                 \
+    static inline value_t name(__global const STORAGE(T) *src, const idx_t from, const float4 position,                \
+                               const idx4_t size, const idx4_t stride, const float4 stretch, const float cubic_a)      \
+    {                                                                                                                  \
+        const float reach = RADIUS * stretch.axis, first = floor(position.axis - reach) + 1.0f;                        \
+        const int samples = (int)(ceil(position.axis + reach) - first);                                                \
+        value_t sum = 0, weights = 0;                                                                                  \
+        for (int i = 0; i < samples; ++i) {                                                                            \
+            const float sample = first + (float)i;                                                                     \
+            const int inside = !EXCLUDE_OUTSIDE || (sample >= 0.0f && sample < (float)size.axis);                      \
+            const float weight = inside ? WEIGHT((sample - position.axis) / stretch.axis) : 0.0f;                      \
+            const idx_t at = from + clamp_index(sample, size.axis) * stride.axis;                                      \
+            sum += weight * inner(src, at, position, size, stride, stretch, cubic_a);                                  \
+            weights += weight;                                                                                         \
+        }                                                                                                              \
+        return weights == 0 ? sum : sum / weights;                                                                     \
+    }
+#define READ(src, at, position, size, stride, stretch, cubic_a) LOAD(T, src, at)
+#if AXES == 1
+DEFINE_MEAN(mean, s0, READ)
+#elif AXES == 2
+DEFINE_MEAN(mean_1, s1, READ)
+DEFINE_MEAN(mean, s0, mean_1)
+#else
+DEFINE_MEAN(mean_2, s2, READ)
+DEFINE_MEAN(mean_1, s1, mean_2)
+DEFINE_MEAN(mean, s0, mean_1)
+#endif
+#endif
+
+// Dimensions are dst's; src has stride 0 in the resized ones, and coordinate0 … have stride 1 in their own, else 0.
+__kernel void resize(__global STORAGE(T) *dst, const idx_t dst_offset, __global const STORAGE(T) *src,
+                     const idx_t src_offset, const idx4_t size, const idx4_t stride, const float4 stretch,
+                     const float8 map0, const float8 map1, const float8 map2, const float cubic_a,
+                     const float outside, const idx_t rows, const int deep, const idx8_t shape,
+                     const idx8_t dst_stride, const idx8_t src_stride, const idx8_t coordinate0,
+                     const idx8_t coordinate1, const idx8_t coordinate2)
+{
+    const idx_t column = (idx_t)get_global_id(0);
+    const idx_t row = (idx_t)get_global_id(2) * (idx_t)get_global_size(1) + (idx_t)get_global_id(1);
+    if (column >= shape.s7 || row >= rows)
+        return;
+#define WALK(strides) (row_index(row, deep, shape, strides) + column * strides.s7)
+    const idx_t to = dst_offset + WALK(dst_stride), from = src_offset + WALK(src_stride);
+    float4 position = (float4)(0.0f);
+    position.s0 = position_of(WALK(coordinate0), map0);
+#if AXES > 1
+    position.s1 = position_of(WALK(coordinate1), map1);
+#endif
+#if AXES > 2
+    position.s2 = position_of(WALK(coordinate2), map2);
+#endif
+#if CROP
+    int outside_of_src = position.s0 < 0.0f || position.s0 > (float)(size.s0 - 1);
+#if AXES > 1
+    outside_of_src |= position.s1 < 0.0f || position.s1 > (float)(size.s1 - 1);
+#endif
+#if AXES > 2
+    outside_of_src |= position.s2 < 0.0f || position.s2 > (float)(size.s2 - 1);
+#endif
+    if (outside_of_src) {
+        STORE(T, dst, to, (value_t)outside);
+        return;
+    }
+#endif
+#if MODE == 0
+    STORE(T, dst, to, LOAD(T, src, from + NEAREST_INDEX));
+#else
+    STORE(T, dst, to, mean(src, from, position, size, stride, stretch, cubic_a));
+#endif
+}
