@@ -39,6 +39,7 @@ endfunction()
 # Sets `out` to the implementations that a test runs on: all, unless RNL_RUNS_ON_<name> lists some.
 function(rnl_runs_on name out)
   set(chosen ${RNL_IMPLEMENTATIONS})
+  string(REGEX REPLACE "^test_op_.*" "test_op" name ${name})
   if(DEFINED RNL_RUNS_ON_${name})
     set(chosen "")
     foreach(implementation IN LISTS RNL_IMPLEMENTATIONS)
