@@ -176,6 +176,21 @@ START_TEST(dimensions)
 }
 END_TEST
 
+START_TEST(wide_indices)
+{
+    for (int count = 1; count <= 18; count += 17)
+        conv_case_run(&(conv_case){.batch = 1,
+                                   .channels = 18,
+                                   .filters = 18,
+                                   .groups = count,
+                                   .size = {6, 9},
+                                   .taps = {3, 3},
+                                   .pad_begin = {1, 1},
+                                   .bias = true,
+                                   .wide = true});
+}
+END_TEST
+
 START_TEST(half_types)
 {
     static const rnl_dtype types[] = {RNL_F16, RNL_BF16};
@@ -323,6 +338,7 @@ int main(void)
     tcase_add_test(tests, groups);
     tcase_add_test(tests, depthwise);
     tcase_add_test(tests, dimensions);
+    tcase_add_test(tests, wide_indices);
     tcase_add_test(tests, half_types);
     tcase_add_test(tests, random_shapes);
     tcase_add_test(tests, wrong_arguments);

@@ -150,6 +150,15 @@ static const conv_case group_cases[] = {
      .stride = {2, 2},
      .slices = true,
      .dtype = RNL_BF16},
+    {.transposed = true,
+     .batch = 1,
+     .channels = 7,
+     .filters = 20,
+     .size = {4, 5},
+     .taps = {3, 3},
+     .stride = {2, 2},
+     .bias = true,
+     .wide = true},
 };
 
 START_TEST(groups_and_dimensions)

@@ -141,6 +141,28 @@ static void run_integers(rnl_dtype dtype, double limit)
     op_reset();
 }
 
+/* A stride that nothing uses makes the kernels index in 64 bits. */
+START_TEST(wide_indices)
+{
+    for (unsigned form = 0; form < 3; ++form) {
+        gemm_run run = {.test = {.m = 5,
+                                 .n = 34,
+                                 .k = 19,
+                                 .batch_rank = 1,
+                                 .batch = {1},
+                                 .a_gaps = form == 2,
+                                 .b_transposed = form > 0,
+                                 .c_rank = 1}};
+        gemm_case_defaults(&run.test);
+        gemm_case_create(&run);
+        run.a->view.stride[0] = INT64_C(1) << 40;
+        gemm_case_enqueue(&run);
+        gemm_case_check(&run);
+        op_reset();
+    }
+}
+END_TEST
+
 START_TEST(integers_wrap)
 {
     run_integers(RNL_I32, 0x1p31 - 1);
@@ -273,6 +295,7 @@ int main(void)
     tcase_add_test(tests, addends);
     tcase_add_test(tests, batches);
     tcase_add_test(tests, float_types);
+    tcase_add_test(tests, wide_indices);
     tcase_add_test(tests, integers_wrap);
     tcase_add_test(tests, special_values);
     tcase_add_test(tests, in_place_addend);

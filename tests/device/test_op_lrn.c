@@ -63,6 +63,21 @@ START_TEST(ranks_and_types)
 }
 END_TEST
 
+/* A stride that nothing uses makes the kernel index in 64 bits. */
+START_TEST(wide_indices)
+{
+    lrn_run run = {.params = {.size = 3, .alpha = 1, .beta = 0.75f, .bias = 1}};
+    const int64_t shape[3] = {1, 9, 4};
+    run.src = op_tensor_create(RNL_F32, 3, shape, OP_CHANNELS_LAST);
+    run.dst = op_tensor_create(RNL_F32, 3, shape, OP_ROW_MAJOR);
+    run.src->view.stride[0] = INT64_C(1) << 40;
+    op_fill(run.src, OP_RANDOM, -3, 3);
+    op_expect(RNL_OK, rnl_op_lrn(op_list(), &run.params, &run.src->view, &run.dst->view));
+    op_run();
+    op_check(run.dst, reference, &run, op_tolerance(RNL_F32));
+}
+END_TEST
+
 START_TEST(special_values)
 {
     lrn_run run = {.params = {.size = 3, .alpha = 1, .beta = 0.5f, .bias = 1}};
@@ -102,6 +117,7 @@ int main(void)
     TCase *tests = op_case(suite, "lrn");
     tcase_add_test(tests, sizes_and_layouts);
     tcase_add_test(tests, ranks_and_types);
+    tcase_add_test(tests, wide_indices);
     tcase_add_test(tests, special_values);
     tcase_add_test(tests, wrong_arguments);
     return op_main(suite);

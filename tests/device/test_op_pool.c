@@ -11,6 +11,7 @@ typedef struct pool_case {
     size_t spatial;                                                                                /* 0: 2 */
     int64_t batch, channels, size[3], window[3], stride[3], dilation[3], pad_begin[3], pad_end[3]; /* 0 steps: 1 */
     bool ceil, count_include_pad, column_major, indices, slices;
+    bool wide; /* kernels index in 64 bits, for a stride that nothing uses; batch is 1 */
     op_layout src_layout, dst_layout;
 } pool_case;
 
@@ -161,6 +162,8 @@ static void run_filled(const pool_case *given, op_fill_kind fill)
     run.dst = create_image(&run.test, run.test.dtype, out, run.test.dst_layout);
     if (run.test.indices)
         run.indices = create_image(&run.test, RNL_I64, out, run.test.dst_layout);
+    if (run.test.wide)
+        run.src->view.stride[0] = INT64_C(1) << 40;
     op_fill(run.src, fill, run.test.dtype == RNL_U8 ? 0 : -90, 90);
     op_expect(RNL_OK, rnl_op_pool(op_list(), run.test.op, &params, &run.src->view, &run.dst->view,
                                   run.indices ? &run.indices->view : NULL));
@@ -273,6 +276,23 @@ START_TEST(indices)
 }
 END_TEST
 
+START_TEST(wide_indices)
+{
+    for (unsigned form = 0; form < 3; ++form)
+        run_case(&(pool_case){.op = form == 1 ? RNL_POOL_AVERAGE : RNL_POOL_MAX,
+                              .batch = 1,
+                              .channels = 19,
+                              .size = {6, 7},
+                              .window = {3, 3},
+                              .stride = {2, 1},
+                              .pad_begin = {1, 1},
+                              .indices = form == 2,
+                              .wide = true,
+                              .src_layout = form ? OP_CHANNELS_LAST : OP_ROW_MAJOR,
+                              .dst_layout = OP_CHANNELS_LAST});
+}
+END_TEST
+
 START_TEST(element_types)
 {
     static const rnl_dtype types[] = {RNL_F16, RNL_BF16, RNL_I8, RNL_U8, RNL_F64};
@@ -356,6 +376,7 @@ int main(void)
     tcase_add_test(tests, windows);
     tcase_add_test(tests, dimensions);
     tcase_add_test(tests, indices);
+    tcase_add_test(tests, wide_indices);
     tcase_add_test(tests, element_types);
     tcase_add_test(tests, special_values);
     tcase_add_test(tests, wrong_arguments);

@@ -190,6 +190,8 @@ static void create_tensors(conv_run *run)
     run->src = create_image(test, test->channels, test->size);
     run->weight = op_tensor_create(test->dtype, test->spatial + 2, shape, OP_ROW_MAJOR);
     run->dst = create_image(test, test->filters, run->out);
+    if (test->wide)
+        run->src->view.stride[0] = INT64_C(1) << 40;
     op_fill(run->src, OP_RANDOM, -1, 1);
     op_fill(run->weight, OP_RANDOM, -1, 1);
     if (!test->bias)

@@ -14,6 +14,7 @@ typedef struct conv_case {
     int64_t stride[3], dilation[3];           /* 0: 1 */
     int64_t pad_begin[3], pad_end[3];         /* in a transposed one: what is cut off */
     bool bias, slices;                        /* slices: src and dst are some channels of wider images */
+    bool wide;                                /* kernels index in 64 bits, for a stride that nothing uses; batch is 1 */
     rnl_dtype dtype;                          /* 0: F32 */
 } conv_case;
 
