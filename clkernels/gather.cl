@@ -7,6 +7,8 @@
 //
 // An index below 0 counts from the axis's end. One that is out of range even so takes the nearest element there is:
 // nothing outside `data` is read.
+// check: -DT=U32 -DT_INDEX=I64
+// check: -DT=U8 -DT_INDEX=I32 -DINDEX64
 #include "common.clh"
 #include "walk.clh"
 #if !defined(T) || !defined(T_INDEX)
@@ -23,14 +25,16 @@ __kernel void gather(__global STORAGE(T) *dst, const idx_t dst_offset, __global 
 {
     const idx_t column = (idx_t)get_global_id(0);
     const idx_t row = (idx_t)get_global_id(2) * (idx_t)get_global_size(1) + (idx_t)get_global_id(1);
+    // Before the guard, so that a compiler which makes a loop of a work-group moves the divisions out of it.
+    const idx_t which = indices_offset + row_index(row, deep, shape, indices_stride);
+    const idx_t from = data_offset + row_index(row, deep, shape, data_stride);
+    const idx_t to = dst_offset + row_index(row, deep, shape, dst_stride);
     if (column >= shape.s7 || row >= rows)
         return;
-    const idx_t which = indices_offset + row_index(row, deep, shape, indices_stride) + column * indices_stride.s7;
-    const idx_t from = data_offset + row_index(row, deep, shape, data_stride) + column * data_stride.s7;
-    const idx_t to = dst_offset + row_index(row, deep, shape, dst_stride) + column * dst_stride.s7;
     // Compared in its own type: Mesa's compiler gets the sign of an int that was widened to long wrong.
-    const COMPUTE(T_INDEX) wanted = LOAD(T_INDEX, indices, which);
+    const COMPUTE(T_INDEX) wanted = LOAD(T_INDEX, indices, which + column * indices_stride.s7);
     const long last = (long)axis_size - 1, counted = (long)wanted + (wanted < 0 ? (long)axis_size : 0);
     const idx_t chosen = (idx_t)(counted < 0 ? 0 : counted > last ? last : counted);
-    STORE(T, dst, to, LOAD(T, data, from + chosen * axis_stride));
+    STORE(T, dst, to + column * dst_stride.s7,
+          LOAD(T, data, from + column * data_stride.s7 + chosen * axis_stride));
 }

@@ -9,6 +9,11 @@
 // Entry points:
 //   reduce_items   a work-item for each result
 //   reduce_groups  a work-group of GROUP work-items for each result
+// check: -DOP=REDUCE_SUM -DT=F32
+// check: -DOP=REDUCE_LOG_SUM_EXP -DT=F16
+// check: -DOP=REDUCE_MAX -DT=U8
+// check: -DOP=REDUCE_PROD -DT=I64 -DINDEX64
+// check: -DOP=REDUCE_L2 -DT=BF16
 #include "common.clh"
 #include "group.clh"
 #include "walk.clh"

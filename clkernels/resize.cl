@@ -11,6 +11,9 @@
 //
 // Per resized axis, in the components of vectors: `size` and `stride` of src, `stretch` of the filter (1, or more for
 // antialiasing), and the position in src of coordinate x: (x * map.s0 + map.s1) / map.s2 + map.s3 - map.s4.
+// check: -DT=F32 -DAXES=2 -DMODE=1 -DCROP=0 -DEXCLUDE_OUTSIDE=0 -DNEAREST=0
+// check: -DT=F16 -DAXES=3 -DMODE=2 -DCROP=1 -DEXCLUDE_OUTSIDE=1 -DNEAREST=0 -DINDEX64
+// check: -DT=U8 -DAXES=1 -DMODE=0 -DCROP=0 -DEXCLUDE_OUTSIDE=0 -DNEAREST=2
 #include "common.clh"
 #include "walk.clh"
 #if !defined(T) || !defined(AXES) || !defined(MODE) || !defined(CROP) || !defined(EXCLUDE_OUTSIDE) || !defined(NEAREST)
@@ -104,17 +107,32 @@ __kernel void resize(__global STORAGE(T) *dst, const idx_t dst_offset, __global 
 {
     const idx_t column = (idx_t)get_global_id(0);
     const idx_t row = (idx_t)get_global_id(2) * (idx_t)get_global_size(1) + (idx_t)get_global_id(1);
-    if (column >= shape.s7 || row >= rows)
-        return;
-#define WALK(strides) (row_index(row, deep, shape, strides) + column * strides.s7)
+    // Before the guard, so that a compiler which makes a loop of a work-group moves the divisions out of it.
+#define WALK(strides) row_index(row, deep, shape, strides)
     const idx_t to = dst_offset + WALK(dst_stride), from = src_offset + WALK(src_stride);
+    const idx_t row0 = WALK(coordinate0);
     float4 position = (float4)(0.0f);
-    position.s0 = position_of(WALK(coordinate0), map0);
+    position.s0 = position_of(row0, map0);
 #if AXES > 1
-    position.s1 = position_of(WALK(coordinate1), map1);
+    const idx_t row1 = WALK(coordinate1);
+    position.s1 = position_of(row1, map1);
 #endif
 #if AXES > 2
-    position.s2 = position_of(WALK(coordinate2), map2);
+    const idx_t row2 = WALK(coordinate2);
+    position.s2 = position_of(row2, map2);
+#endif
+    if (column >= shape.s7 || row >= rows)
+        return;
+    // At most one resized axis runs along the columns, in channels-last tensors none.
+    if (coordinate0.s7 != 0)
+        position.s0 = position_of(row0 + column, map0);
+#if AXES > 1
+    if (coordinate1.s7 != 0)
+        position.s1 = position_of(row1 + column, map1);
+#endif
+#if AXES > 2
+    if (coordinate2.s7 != 0)
+        position.s2 = position_of(row2 + column, map2);
 #endif
 #if CROP
     int outside_of_src = position.s0 < 0.0f || position.s0 > (float)(size.s0 - 1);
@@ -125,13 +143,13 @@ __kernel void resize(__global STORAGE(T) *dst, const idx_t dst_offset, __global 
     outside_of_src |= position.s2 < 0.0f || position.s2 > (float)(size.s2 - 1);
 #endif
     if (outside_of_src) {
-        STORE(T, dst, to, (value_t)outside);
+        STORE(T, dst, to + column * dst_stride.s7, (value_t)outside);
         return;
     }
 #endif
 #if MODE == 0
-    STORE(T, dst, to, LOAD(T, src, from + NEAREST_INDEX));
+    STORE(T, dst, to + column * dst_stride.s7, LOAD(T, src, from + column * src_stride.s7 + NEAREST_INDEX));
 #else
-    STORE(T, dst, to, mean(src, from, position, size, stride, stretch, cubic_a));
+    STORE(T, dst, to + column * dst_stride.s7, mean(src, from + column * src_stride.s7, position, size, stride, stretch, cubic_a));
 #endif
 }

@@ -8,6 +8,8 @@
 // Entry points:
 //   softmax_items   a work-item for each set that is normalised
 //   softmax_groups  a work-group of GROUP work-items for each
+// check: -DT=F32 -DLOGARITHM=0
+// check: -DT=F16 -DLOGARITHM=1 -DINDEX64
 #include "common.clh"
 #include "group.clh"
 #include "walk.clh"
@@ -21,9 +23,11 @@ typedef COMPUTE(T) accumulate_t;
 #define MAX_OF(a, b) ((b) > (a) || isnan(b) ? (b) : (a))
 #define PLUS(a, b) ((a) + (b))
 #if LOGARITHM
-#define RESULT(x) ((x) - highest - log_total)
+#define NORM(total) log(total)
+#define RESULT(x) ((x) - highest - norm)
 #else
-#define RESULT(x) (exp((x) - highest) / total)
+#define NORM(total) (total)
+#define RESULT(x) (exp((x) - highest) / norm)
 #endif
 
 // The kept dimensions number the sets; the others are walked in rows, which run along component 7.
@@ -53,7 +57,7 @@ __kernel void softmax_items(ARGUMENTS)
     FOR_ELEMENTS(0, 1, highest = MAX_OF(highest, x);)
     SUM_BEGIN(sum);
     FOR_ELEMENTS(0, 1, SUM_ADD(sum, exp(x - highest)))
-    const accumulate_t total = SUM_END(sum), log_total = log(total);
+    const accumulate_t total = SUM_END(sum), norm = NORM(total);
     FOR_ELEMENTS(0, 1, STORE(T, dst, TO, RESULT(x));)
 }
 
@@ -72,6 +76,6 @@ __kernel void softmax_groups(ARGUMENTS)
     FOR_ELEMENTS(lane, lanes, SUM_ADD(sum, exp(x - highest)))
     accumulate_t total = SUM_END(sum);
     GROUP_COMBINE(shared, total, PLUS)
-    const accumulate_t log_total = log(total);
+    const accumulate_t norm = NORM(total);
     FOR_ELEMENTS(lane, lanes, STORE(T, dst, TO, RESULT(x));)
 }

@@ -11,7 +11,8 @@
  */
 #define RNL_MAP_LIST(X)                                                                                                \
     X(COPY, 1)                                                                                                         \
-    X(NEG, 1) X(ABS, 1) X(SIGN, 1) X(SQRT, 1) X(RECIPROCAL, 1) X(EXP, 1) X(LOG, 1) X(TANH, 1) X(SIGMOID, 1) X(RELU, 1) \
+    X(NEG, 1)                                                                                                          \
+    X(ABS, 1) X(SIGN, 1) X(SQRT, 1) X(RECIPROCAL, 1) X(EXP, 1) X(LOG, 1) X(TANH, 1) X(SIGMOID, 1) X(RELU, 1)           \
         X(LEAKY_RELU, 1) X(ELU, 1) X(SELU, 1) X(SOFTPLUS, 1) X(SOFTSIGN, 1) X(ERF, 1) X(GELU, 1) X(GELU_TANH, 1)       \
             X(HARD_SIGMOID, 1) X(HARD_SWISH, 1) X(FLOOR, 1) X(CEIL, 1) X(ROUND, 1) X(SIN, 1) X(COS, 1) X(NOT, 1)       \
                 X(ISNAN, 1) X(ADD, 2) X(SUB, 2) X(MUL, 2) X(DIV, 2) X(POW, 2) X(MOD, 2) X(FMOD, 2) X(MAX, 2) X(MIN, 2) \
