@@ -91,7 +91,8 @@ int find_lines(rnl_session *detector, const picture *in, box *out_lines)
     int width = (int)fmax(1, round(in->width * ratio / 32)) * 32;
     int height = (int)fmax(1, round(in->height * ratio / 32)) * 32;
     rnl_tensor result = run_on(detector, in, (box){0, 0, in->width, in->height}, width, height, width);
-    if (result.rank != 4 || result.shape[1] != 1 || result.shape[2] != height || result.shape[3] != width)
+    if (result.rank != 4 || result.shape[0] * result.shape[1] != 1 || result.shape[2] != height ||
+        result.shape[3] != width)
         errx(1, "the detector's output is not a map of its input");
     int count = 0, pixels = width * height;
     map m = {width, height, result.data, allocate((size_t)pixels, 1), allocate((size_t)pixels, sizeof *m.stack)};

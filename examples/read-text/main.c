@@ -139,8 +139,8 @@ static bool read_line(rnl_session *recogniser, const char *characters, const pic
 {
     int width = (int)fmin(ceil(48.0 * (line.right - line.left) / (line.bottom - line.top)), 3200);
     rnl_tensor result = run_on(recogniser, in, line, width, 48, MAX(320, (width + 31) / 32 * 32));
-    if (result.rank != 3)
-        errx(1, "the recogniser's output has %zu dimensions, not 3", result.rank);
+    if (result.rank != 3 || result.shape[0] != 1)
+        errx(1, "the recogniser's output is not one row of classes a step");
     double confidence = decode(&result, NULL);
     if (!(confidence > 0 && confidence >= min_confidence))
         return false;

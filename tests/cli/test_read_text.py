@@ -14,6 +14,8 @@ import tempfile
 import time
 import unittest
 
+import onnx
+from onnx import TensorProto, helper
 from PIL import Image
 
 ROOT = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
@@ -173,6 +175,23 @@ class ReadTextTest(unittest.TestCase):
         shutil.copy(os.path.join(MODELS, RECOGNISER), self.folder)
         self.write(DETECTOR, b"not a model")
         self.refuse(picture, "--models", self.folder, sentence=DETECTOR)
+
+    def save_identity(self, name, **metadata):
+        """A sound model, but no network that reads."""
+        x, y = (helper.make_tensor_value_info(n, TensorProto.FLOAT, [1, 3, "h", "w"]) for n in "xy")
+        graph = helper.make_graph([helper.make_node("Identity", ["x"], ["y"])], "identity", [x], [y])
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+        helper.set_model_props(model, metadata)
+        onnx.save(model, self.path(name))
+
+    def test_models_of_another_kind(self):
+        picture = os.path.join(EXAMPLE, "sample.png")
+        self.save_identity(DETECTOR)
+        shutil.copy(os.path.join(MODELS, RECOGNISER), self.folder)
+        self.refuse(picture, "--models", self.folder, sentence="detector's output is not a map of its input")
+        shutil.copy(os.path.join(MODELS, DETECTOR), self.folder)
+        self.save_identity(RECOGNISER, character="a\nb")
+        self.refuse(picture, "--models", self.folder, sentence="recogniser's output is not one row of classes")
 
     def test_bad_outputs_and_devices(self):
         picture = os.path.join(EXAMPLE, "sample.png")
