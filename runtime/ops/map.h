@@ -9,7 +9,8 @@
  * X(name, sources). p0 and p1 are the parameters. Comparisons and logic write BOOL; SELECT is cond ? a : b; CLIP is
  * (x, low, high); NORMALIZE is (x, scale, bias, mean, variance) with epsilon p0. COPY also casts, as ONNX's Cast does.
  */
-/* clang-format off: it finds no end in this list */
+/* Laid out by hand: clang-format finds no end in it. */
+/* clang-format off */
 #define RNL_MAP_LIST(X) \
     X(COPY, 1) X(NEG, 1) X(ABS, 1) X(SIGN, 1) X(SQRT, 1) X(RECIPROCAL, 1) X(EXP, 1) X(LOG, 1) \
     X(TANH, 1) X(SIGMOID, 1) X(RELU, 1) X(LEAKY_RELU, 1) X(ELU, 1) X(SELU, 1) X(SOFTPLUS, 1) \
