@@ -62,15 +62,18 @@ __kernel void map_flat(ARGUMENTS, const idx_t count FOR_SOURCES(STEP))
 }
 
 #define STRIDES(k) , const idx8_t stride##k
-#define ROW_INDEX(k)                                                                                                   \
-    const idx_t i##k = offset##k + row_index(row, deep, shape, stride##k) + column * stride##k.s7;
+#define ROW_INDEX(k) const idx_t row##k = offset##k + row_index(row, deep, shape, stride##k);
+#define COLUMN_INDEX(k) const idx_t i##k = row##k + column * stride##k.s7;
 __kernel void map_rows(ARGUMENTS, const idx_t rows, const int deep, const idx8_t shape,
                        const idx8_t dst_stride FOR_SOURCES(STRIDES))
 {
     const idx_t column = (idx_t)get_global_id(0);
     const idx_t row = (idx_t)get_global_id(2) * (idx_t)get_global_size(1) + (idx_t)get_global_id(1);
+    // Before the guard, so that a compiler which makes a loop of a work-group moves the divisions out of it.
+    const idx_t to = dst_offset + row_index(row, deep, shape, dst_stride);
+    FOR_SOURCES(ROW_INDEX)
     if (column >= shape.s7 || row >= rows)
         return;
-    FOR_SOURCES(ROW_INDEX)
-    COMPUTE_AND_STORE(dst_offset + row_index(row, deep, shape, dst_stride) + column * dst_stride.s7)
+    FOR_SOURCES(COLUMN_INDEX)
+    COMPUTE_AND_STORE(to + column * dst_stride.s7)
 }

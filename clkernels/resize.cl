@@ -28,29 +28,43 @@ static inline float position_of(const idx_t x, const float8 map)
     return quotient + fma(-quotient, map.s2, above) / map.s2 + map.s3 - map.s4;
 }
 
-static inline idx_t clamp_index(const float sample, const idx_t size)
+static inline float clamp_float(const float x, const float low, const float high)
 {
-    return sample <= 0.0f ? 0 : sample >= (float)(size - 1) ? size - 1 : (idx_t)sample;
+    return x < low ? low : x > high ? high : x;
+}
+
+// Through int, since floor is a slow call in some compilers; x is within int.
+static inline idx_t floor_index(const float x)
+{
+    const idx_t whole = (idx_t)x;
+    return (float)whole > x ? whole - 1 : whole;
+}
+
+static inline idx_t ceil_index(const float x)
+{
+    const idx_t whole = (idx_t)x;
+    return (float)whole < x ? whole + 1 : whole;
+}
+
+static inline idx_t clamp_index(const idx_t sample, const idx_t size)
+{
+    return sample < 0 ? 0 : sample >= size ? size - 1 : sample;
 }
 
 #if MODE == 0
 #if NEAREST == 0
-#define NEAREST_OF(position) ceil((position)-0.5f)
+#define NEAREST_TO(position) ceil_index((position)-0.5f)
 #elif NEAREST == 1
-#define NEAREST_OF(position) floor((position) + 0.5f)
+#define NEAREST_TO(position) floor_index((position) + 0.5f)
 #elif NEAREST == 2
-#define NEAREST_OF(position) floor(position)
+#define NEAREST_TO(position) floor_index(position)
 #else
-#define NEAREST_OF(position) ceil(position)
+#define NEAREST_TO(position) ceil_index(position)
 #endif
-#define NEAREST_INDEX_1(axis) (clamp_index(NEAREST_OF(position.axis), size.axis) * stride.axis)
-#if AXES == 1
-#define NEAREST_INDEX NEAREST_INDEX_1(s0)
-#elif AXES == 2
-#define NEAREST_INDEX (NEAREST_INDEX_1(s0) + NEAREST_INDEX_1(s1))
-#else
-#define NEAREST_INDEX (NEAREST_INDEX_1(s0) + NEAREST_INDEX_1(s1) + NEAREST_INDEX_1(s2))
-#endif
+static inline idx_t nearest_index(const float position, const idx_t size)
+{
+    return clamp_index(NEAREST_TO(clamp_float(position, -1.0f, (float)size)), size);
+}
 
 #else
 #if MODE == 1
@@ -71,13 +85,14 @@ static inline float cubic_weight(const float x, const float a)
     static inline value_t name(__global const STORAGE(T) *src, const idx_t from, const float4 position,                \
                                const idx4_t size, const idx4_t stride, const float4 stretch, const float cubic_a)      \
     {                                                                                                                  \
-        const float reach = RADIUS * stretch.axis, first = floor(position.axis - reach) + 1.0f;                        \
-        const int samples = (int)(ceil(position.axis + reach) - first);                                                \
+        /* Positions far outside see the edge alone, as do those next to it. */                                        \
+        const float reach = RADIUS * stretch.axis;                                                                     \
+        const float place = clamp_float(position.axis, -reach - 2.0f, (float)size.axis + reach + 1.0f);                \
+        const idx_t first = floor_index(place - reach) + 1, end = ceil_index(place + reach);                           \
         value_t sum = 0, weights = 0;                                                                                  \
-        for (int i = 0; i < samples; ++i) {                                                                            \
-            const float sample = first + (float)i;                                                                     \
-            const int inside = !EXCLUDE_OUTSIDE || (sample >= 0.0f && sample < (float)size.axis);                      \
-            const float weight = inside ? WEIGHT((sample - position.axis) / stretch.axis) : 0.0f;                      \
+        for (idx_t sample = first; sample < end; ++sample) {                                                           \
+            const int inside = !EXCLUDE_OUTSIDE || (sample >= 0 && sample < size.axis);                                \
+            const float weight = inside ? WEIGHT(((float)sample - place) / stretch.axis) : 0.0f;                       \
             const idx_t at = from + clamp_index(sample, size.axis) * stride.axis;                                      \
             sum += weight * inner(src, at, position, size, stride, stretch, cubic_a);                                  \
             weights += weight;                                                                                         \
@@ -108,32 +123,18 @@ __kernel void resize(__global STORAGE(T) *dst, const idx_t dst_offset, __global 
     const idx_t column = (idx_t)get_global_id(0);
     const idx_t row = (idx_t)get_global_id(2) * (idx_t)get_global_size(1) + (idx_t)get_global_id(1);
     // Before the guard, so that a compiler which makes a loop of a work-group moves the divisions out of it.
-#define WALK(strides) row_index(row, deep, shape, strides)
+#define WALK(strides) (row_index(row, deep, shape, strides) + column * strides.s7)
     const idx_t to = dst_offset + WALK(dst_stride), from = src_offset + WALK(src_stride);
-    const idx_t row0 = WALK(coordinate0);
     float4 position = (float4)(0.0f);
-    position.s0 = position_of(row0, map0);
+    position.s0 = position_of(WALK(coordinate0), map0);
 #if AXES > 1
-    const idx_t row1 = WALK(coordinate1);
-    position.s1 = position_of(row1, map1);
+    position.s1 = position_of(WALK(coordinate1), map1);
 #endif
 #if AXES > 2
-    const idx_t row2 = WALK(coordinate2);
-    position.s2 = position_of(row2, map2);
+    position.s2 = position_of(WALK(coordinate2), map2);
 #endif
     if (column >= shape.s7 || row >= rows)
         return;
-    // At most one resized axis runs along the columns, in channels-last tensors none.
-    if (coordinate0.s7 != 0)
-        position.s0 = position_of(row0 + column, map0);
-#if AXES > 1
-    if (coordinate1.s7 != 0)
-        position.s1 = position_of(row1 + column, map1);
-#endif
-#if AXES > 2
-    if (coordinate2.s7 != 0)
-        position.s2 = position_of(row2 + column, map2);
-#endif
 #if CROP
     int outside_of_src = position.s0 < 0.0f || position.s0 > (float)(size.s0 - 1);
 #if AXES > 1
@@ -143,13 +144,20 @@ __kernel void resize(__global STORAGE(T) *dst, const idx_t dst_offset, __global 
     outside_of_src |= position.s2 < 0.0f || position.s2 > (float)(size.s2 - 1);
 #endif
     if (outside_of_src) {
-        STORE(T, dst, to + column * dst_stride.s7, (value_t)outside);
+        STORE(T, dst, to, (value_t)outside);
         return;
     }
 #endif
 #if MODE == 0
-    STORE(T, dst, to + column * dst_stride.s7, LOAD(T, src, from + column * src_stride.s7 + NEAREST_INDEX));
+    idx_t nearest = nearest_index(position.s0, size.s0) * stride.s0;
+#if AXES > 1
+    nearest += nearest_index(position.s1, size.s1) * stride.s1;
+#endif
+#if AXES > 2
+    nearest += nearest_index(position.s2, size.s2) * stride.s2;
+#endif
+    STORE(T, dst, to, LOAD(T, src, from + nearest));
 #else
-    STORE(T, dst, to + column * dst_stride.s7, mean(src, from + column * src_stride.s7, position, size, stride, stretch, cubic_a));
+    STORE(T, dst, to, mean(src, from, position, size, stride, stretch, cubic_a));
 #endif
 }
