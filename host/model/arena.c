@@ -11,6 +11,8 @@
 #include <string.h>
 
 #define GUARD_BYTES 256
+/* Kernels index most tensors with 32 bits, from the start of their block: a block that is shared stays below that. */
+#define SHARED_BLOCK_BYTES ((size_t)1 << 30)
 
 bool rnl_arena_is_off(void)
 {
@@ -63,6 +65,12 @@ typedef struct placement {
     size_t count, alignment, limit;
 } placement;
 
+/* A tensor too large to share a block has one to itself. */
+static bool is_large(const rnl_slot *slot)
+{
+    return slot->size_bytes > SHARED_BLOCK_BYTES;
+}
+
 /* The lowest offset in `block` for slot order[index]; SIZE_MAX when it does not fit below the limit. */
 static size_t find_offset(placement *p, size_t index, uint32_t block)
 {
@@ -81,13 +89,15 @@ static size_t find_offset(placement *p, size_t index, uint32_t block)
         size_t end = rnl_align_up(other->offset_bytes + other->size_bytes, p->alignment);
         offset = end > offset ? end : offset;
     }
-    return offset + slot->size_bytes <= p->limit ? offset : SIZE_MAX;
+    size_t limit = p->limit < SHARED_BLOCK_BYTES ? p->limit : SHARED_BLOCK_BYTES;
+    return offset + slot->size_bytes <= limit ? offset : SIZE_MAX;
 }
 
-static rnl_status place_one(placement *p, size_t index, bool own_block)
+static rnl_status place_one(placement *p, size_t index)
 {
     rnl_plan *plan = p->plan;
     rnl_slot *slot = &plan->slots[p->order[index]];
+    bool own_block = rnl_arena_is_off() || is_large(slot);
     if (slot->size_bytes > p->limit)
         return FAIL(RNL_RESOURCE_EXHAUSTED,
                     "a tensor of %zu bytes exceeds the device's largest allocation of %zu bytes", slot->size_bytes,
@@ -124,7 +134,7 @@ rnl_status rnl_arena_assign(rnl_plan *plan, const rnl_device_info *device)
             p.order[p.count++] = i;
     qsort_r(p.order, p.count, sizeof *p.order, larger_first, plan->slots);
     for (size_t i = 0; i < p.count; i++)
-        GOTO(place_one(&p, i, rnl_arena_is_off()));
+        GOTO(place_one(&p, i));
     for (size_t i = 0; i < plan->block_count; i++)
         plan->arena_bytes += plan->block_bytes[i];
 done:

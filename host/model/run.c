@@ -19,24 +19,26 @@ static size_t desc_bytes(const rnl_tensor_desc *desc)
 
 /* ---- inputs --------------------------------------------------------------------------------------------------- */
 
-static rnl_status upload_constants(rnl_session *session, const rnl_bound_plan *bound)
+static rnl_status write_slot(rnl_session *session, uint32_t slot, const void *source, size_t bytes)
 {
-    const rnl_plan *plan = bound->plan;
-    if (session->constants_of == plan)
-        return RNL_OK;
-    session->constants_of = NULL;
-    for (size_t i = 0; i < plan->slot_count; i++)
+    return rnl_stream_write(session->stream, rnl_session_buffer(session, slot), session->slots[slot].offset_bytes,
+                            source, bytes);
+}
+
+static rnl_status upload_constants(rnl_session *session)
+{
+    const rnl_plan *plan = session->bound;
+    for (uint32_t i = 0; i < plan->slot_count && !session->has_constants; i++)
         if (plan->slots[i].kind == RNL_SLOT_CONSTANT)
-            TRY(rnl_stream_write(session->stream, bound->buffers[i], 0, plan->slots[i].constant,
-                                 plan->slots[i].size_bytes));
-    session->constants_of = plan;
+            TRY(write_slot(session, i, plan->slots[i].constant, plan->slots[i].size_bytes));
+    session->has_constants = true;
     return RNL_OK;
 }
 
-static rnl_status upload_inputs(rnl_session *session, const rnl_bound_plan *bound)
+static rnl_status upload_inputs(rnl_session *session)
 {
     for (size_t i = 0; i < session->model->graph->input_count; i++) {
-        const rnl_plan_io *io = &bound->plan->inputs[i];
+        const rnl_plan_io *io = &session->bound->inputs[i];
         const rnl_tensor *tensor = session->order[i];
         size_t bytes = desc_bytes(&io->desc);
         if (bytes == 0)
@@ -46,10 +48,10 @@ static rnl_status upload_inputs(rnl_session *session, const rnl_bound_plan *boun
         if (io->slot == RNL_NO_SLOT)
             continue;
         if (tensor->buffer)
-            TRY(rnl_stream_copy(session->stream, bound->buffers[io->slot], 0, tensor->buffer, tensor->offset_bytes,
-                                bytes));
+            TRY(rnl_stream_copy(session->stream, rnl_session_buffer(session, io->slot),
+                                session->slots[io->slot].offset_bytes, tensor->buffer, tensor->offset_bytes, bytes));
         else
-            TRY(rnl_stream_write(session->stream, bound->buffers[io->slot], 0, tensor->data, bytes));
+            TRY(write_slot(session, io->slot, tensor->data, bytes));
     }
     return RNL_OK;
 }
@@ -80,16 +82,15 @@ static rnl_status pace(rnl_session *session, size_t step, rnl_event **previous)
     return status;
 }
 
-static rnl_status run_steps(rnl_session *session, const rnl_bound_plan *bound)
+static rnl_status run_steps(rnl_session *session)
 {
-    const rnl_plan *plan = bound->plan;
+    const rnl_plan *plan = session->bound;
     rnl_event *previous = NULL;
     rnl_status status = RNL_OK;
     for (size_t i = 0; i < plan->steps.step_count; i++) {
         if (atomic_load(&session->cancelled))
             GOTO(FAIL(RNL_CANCELLED, "the run was cancelled before step %zu of %zu", i, plan->steps.step_count));
-        status =
-            rnl_step_enqueue(session->stream, session->kernels, &plan->steps, i, bound->memories, plan->slot_count);
+        status = rnl_step_enqueue(session->stream, session->kernels, &plan->steps, i, session->slots, plan->slot_count);
         if (status != RNL_OK)
             GOTO(fail_step(session, plan, i, status));
         GOTO(pace(session, i, &previous));
@@ -143,9 +144,9 @@ static rnl_status lend_memory(rnl_session *session, size_t index, size_t bytes, 
     return RNL_OK;
 }
 
-static rnl_status read_output(rnl_session *session, const rnl_bound_plan *bound, size_t index, rnl_tensor *tensor)
+static rnl_status read_output(rnl_session *session, size_t index, rnl_tensor *tensor)
 {
-    const rnl_plan_io *io = &bound->plan->outputs[index];
+    const rnl_plan_io *io = &session->bound->outputs[index];
     const char *name = session->model->graph->outputs[index].name;
     size_t bytes = desc_bytes(&io->desc);
     if (!tensor->data && !tensor->buffer)
@@ -169,33 +170,34 @@ static rnl_status read_output(rnl_session *session, const rnl_bound_plan *bound,
         memcpy(tensor->data, io->desc.host, bytes);
         return RNL_OK;
     }
-    rnl_buffer *source = bound->buffers[io->slot];
+    rnl_buffer *source = rnl_session_buffer(session, io->slot);
+    size_t offset = session->slots[io->slot].offset_bytes + io->offset_bytes;
     if (tensor->buffer)
-        return rnl_stream_copy(session->stream, tensor->buffer, tensor->offset_bytes, source, io->offset_bytes, bytes);
-    return rnl_stream_read(session->stream, tensor->data, source, io->offset_bytes, bytes);
+        return rnl_stream_copy(session->stream, tensor->buffer, tensor->offset_bytes, source, offset, bytes);
+    return rnl_stream_read(session->stream, tensor->data, source, offset, bytes);
 }
 
-static rnl_status read_outputs(rnl_session *session, const rnl_bound_plan *bound, rnl_tensor *outputs, size_t count)
+static rnl_status read_outputs(rnl_session *session, rnl_tensor *outputs, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         size_t index = 0;
         TRY(find_output(session->model->graph, &outputs[i], &index));
-        TRY(read_output(session, bound, index, &outputs[i]));
+        TRY(read_output(session, index, &outputs[i]));
     }
     return RNL_OK;
 }
 
 /* ---- the whole ------------------------------------------------------------------------------------------------ */
 
-static rnl_status run_bound(rnl_session *session, const rnl_bound_plan *bound, rnl_tensor *outputs, size_t count)
+static rnl_status run_bound(rnl_session *session, rnl_tensor *outputs, size_t count)
 {
-    TRY(upload_constants(session, bound));
-    TRY(upload_inputs(session, bound));
-    TRY(run_steps(session, bound));
-    TRY(read_outputs(session, bound, outputs, count));
+    TRY(upload_constants(session));
+    TRY(upload_inputs(session));
+    TRY(run_steps(session));
+    TRY(read_outputs(session, outputs, count));
     TRY(rnl_stream_synchronize(session->stream));
-    session->step_count = bound->plan->steps.step_count;
-    return rnl_session_check_guards(session, bound);
+    session->step_count = session->bound->steps.step_count;
+    return rnl_session_check_guards(session);
 }
 
 /* A stream keeps its failure for ever; the next run deserves a new one. */
@@ -208,7 +210,7 @@ static void recover(rnl_session *session)
         rnl_stream_release(session->stream);
         session->stream = stream;
     }
-    session->constants_of = NULL;
+    session->has_constants = false;
     rnl_error_restore(&error);
 }
 
@@ -216,15 +218,14 @@ rnl_status rnl_session_execute(rnl_session *session, const rnl_tensor *inputs, s
                                size_t output_count)
 {
     rnl_plan *plan = NULL;
-    rnl_bound_plan *bound = NULL;
     rnl_status status = RNL_OK;
     size_t index;
     for (size_t i = 0; i < output_count; i++)
         TRY(find_output(session->model->graph, &outputs[i], &index));
     TRY(rnl_model_match_inputs(session->model, inputs, input_count, session->order, session->descs));
     TRY(rnl_model_get_plan(session->model, session->descs, &plan));
-    GOTO(rnl_session_bind(session, plan, &bound));
-    GOTO(run_bound(session, bound, outputs, output_count));
+    GOTO(rnl_session_bind(session, plan));
+    GOTO(run_bound(session, outputs, output_count));
     rnl_device_save_programs(session->model->device);
 done:
     rnl_plan_release(plan);

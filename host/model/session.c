@@ -36,6 +36,7 @@ void rnl_session_release(rnl_session *session)
     free(session->order);
     free(session->descs);
     free(session->blocks);
+    free(session->slots);
     rnl_model_release(session->model);
     free(session);
 }

@@ -6,16 +6,6 @@
 #include "model/model.h"
 #include "ops/execute.h"
 
-#define RNL_BOUND_PLANS 8
-
-/* A plan with memory: one cl_mem a slot, as sub-buffers of the session's arena. */
-typedef struct rnl_bound_plan {
-    rnl_plan *plan;       /* retained; NULL: a free entry */
-    rnl_buffer **buffers; /* one a slot; arena slots own theirs, weights are borrowed */
-    cl_mem *memories;     /* of the buffers, as steps take them */
-    uint64_t last_used;
-} rnl_bound_plan;
-
 typedef struct rnl_worker {
     pthread_t thread;
     pthread_mutex_t lock;
@@ -35,9 +25,10 @@ struct rnl_session {
     rnl_buffer **blocks; /* the arena */
     size_t block_count, block_capacity;
     size_t arena_bytes, arena_peak_bytes;
-    rnl_bound_plan bound[RNL_BOUND_PLANS];
-    const rnl_plan *constants_of; /* whose constants the arena holds */
-    uint64_t run_count;
+    rnl_slot_memory *slots; /* of the bound plan: one a slot */
+    size_t slot_capacity;
+    rnl_plan *bound; /* retained: whose slots and constants the arena holds; NULL: none */
+    bool has_constants;
     void **outputs; /* host memory lent to the caller, one an output of the graph */
     size_t *output_capacity;
     const rnl_tensor **order; /* scratch: the caller's tensors in the graph's order */
@@ -47,13 +38,14 @@ struct rnl_session {
     rnl_worker worker;
 };
 
-/* Binds a plan to memory, growing the arena when needed; *out_bound is valid until the next call. */
-RNL_NODISCARD rnl_status rnl_session_bind(rnl_session *session, rnl_plan *plan, rnl_bound_plan **out_bound);
-/* Lets go of all bound plans and the arena. The stream must be idle. */
+/* Makes `plan` the bound one, growing the arena when needed. */
+RNL_NODISCARD rnl_status rnl_session_bind(rnl_session *session, rnl_plan *plan);
+/* Lets go of the bound plan and the arena. The stream must be idle. */
 void rnl_session_unbind(rnl_session *session);
+/* The buffer that holds a slot of the bound plan; it starts at slots[slot].offset_bytes. */
+rnl_buffer *rnl_session_buffer(const rnl_session *session, uint32_t slot);
 /* Fails when a step wrote behind its value (RUNNEL_ARENA=off). */
-RNL_NODISCARD rnl_status rnl_session_check_guards(rnl_session *session, const rnl_bound_plan *bound);
-RNL_NODISCARD rnl_status rnl_session_write_guards(rnl_session *session, const rnl_bound_plan *bound);
+RNL_NODISCARD rnl_status rnl_session_check_guards(rnl_session *session);
 
 /* One run, without the flags that guard against a second one. */
 RNL_NODISCARD rnl_status rnl_session_execute(rnl_session *session, const rnl_tensor *inputs, size_t input_count,

@@ -79,16 +79,38 @@ static rnl_status find_entry(rnl_kernel_set *set, const rnl_step *step, set_entr
     return add_entry(set, step, out_entry);
 }
 
-static rnl_status set_arg(cl_kernel kernel, cl_uint index, const rnl_step_list *list, const rnl_step_arg *arg,
-                          const cl_mem *slots, size_t slot_count)
+/* The view's offset in its slot plus the slot's in its buffer, in elements, as the kernel's idx_t. */
+static rnl_status set_offset(cl_kernel kernel, cl_uint index, const rnl_step_list *list, const rnl_step_arg *arg,
+                             const rnl_slot_memory *slots)
 {
+    const int64_t place = (int64_t)(slots[arg->slot].offset_bytes / arg->element_bytes);
+    int64_t wide = 0;
+    int32_t narrow = 0;
+    if (arg->size_bytes == sizeof wide) {
+        memcpy(&wide, list->values + arg->value_at, sizeof wide);
+        wide += place;
+        return CL(clSetKernelArg(kernel, index, sizeof wide, &wide));
+    }
+    memcpy(&narrow, list->values + arg->value_at, sizeof narrow);
+    if (place + narrow > INT32_MAX)
+        return FAIL(RNL_INTERNAL, "a step with 32-bit indices lies %lld elements into its buffer", (long long)place);
+    narrow += (int32_t)place;
+    return CL(clSetKernelArg(kernel, index, sizeof narrow, &narrow));
+}
+
+static rnl_status set_arg(cl_kernel kernel, cl_uint index, const rnl_step_list *list, const rnl_step_arg *arg,
+                          const rnl_slot_memory *slots, size_t slot_count)
+{
+    const bool has_slot = arg->kind == RNL_STEP_SLOT || arg->kind == RNL_STEP_OFFSET;
+    if (has_slot && arg->slot != RNL_NO_SLOT && arg->slot >= slot_count)
+        return FAIL(RNL_INTERNAL, "a step names slot %u of %zu", arg->slot, slot_count);
     switch (arg->kind) {
     case RNL_STEP_SLOT: {
-        if (arg->slot != RNL_NO_SLOT && arg->slot >= slot_count)
-            return FAIL(RNL_INTERNAL, "a step names slot %u of %zu", arg->slot, slot_count);
-        const cl_mem memory = arg->slot == RNL_NO_SLOT ? NULL : slots[arg->slot];
+        const cl_mem memory = arg->slot == RNL_NO_SLOT ? NULL : slots[arg->slot].memory;
         return CL(clSetKernelArg(kernel, index, sizeof memory, &memory));
     }
+    case RNL_STEP_OFFSET:
+        return set_offset(kernel, index, list, arg, slots);
     case RNL_STEP_VALUE:
         return CL(clSetKernelArg(kernel, index, arg->size_bytes, list->values + arg->value_at));
     case RNL_STEP_LOCAL:
@@ -97,8 +119,8 @@ static rnl_status set_arg(cl_kernel kernel, cl_uint index, const rnl_step_list *
     return CL(clSetKernelArg(kernel, index, arg->size_bytes, NULL));
 }
 
-static rnl_status set_args(cl_kernel kernel, const rnl_step_list *list, const rnl_step *step, const cl_mem *slots,
-                           size_t slot_count, size_t *out_local_bytes)
+static rnl_status set_args(cl_kernel kernel, const rnl_step_list *list, const rnl_step *step,
+                           const rnl_slot_memory *slots, size_t slot_count, size_t *out_local_bytes)
 {
     *out_local_bytes = 0;
     for (uint32_t i = 0; i < step->arg_count; ++i) {
@@ -141,7 +163,7 @@ static rnl_status check_once(rnl_device *device, set_entry *entry, const rnl_ran
 }
 
 static rnl_status enqueue_kernel(rnl_stream *stream, rnl_kernel_set *set, const rnl_step_list *list,
-                                 const rnl_step *step, const cl_mem *slots, size_t slot_count)
+                                 const rnl_step *step, const rnl_slot_memory *slots, size_t slot_count)
 {
     set_entry *entry = NULL;
     size_t local_bytes = 0;
@@ -154,16 +176,22 @@ static rnl_status enqueue_kernel(rnl_stream *stream, rnl_kernel_set *set, const 
     return RNL_OK;
 }
 
-static rnl_status enqueue_clblast(rnl_stream *stream, const rnl_clblast_gemm *gemm, const cl_mem *slots,
+static rnl_status enqueue_clblast(rnl_stream *stream, const rnl_clblast_gemm *gemm, const rnl_slot_memory *slots,
                                   size_t slot_count)
 {
     if (gemm->a_slot >= slot_count || gemm->b_slot >= slot_count || gemm->c_slot >= slot_count)
         return FAIL(RNL_INTERNAL, "a matrix product names a slot beyond %zu", slot_count);
-    return rnl_clblast_run(stream, gemm, slots[gemm->a_slot], slots[gemm->b_slot], slots[gemm->c_slot]);
+    const rnl_slot_memory *a = &slots[gemm->a_slot], *b = &slots[gemm->b_slot], *c = &slots[gemm->c_slot];
+    const size_t bytes = rnl_dtype_bytes(gemm->dtype);
+    rnl_clblast_gemm placed = *gemm;
+    placed.a_offset += a->offset_bytes / bytes;
+    placed.b_offset += b->offset_bytes / bytes;
+    placed.c_offset += c->offset_bytes / bytes;
+    return rnl_clblast_run(stream, &placed, a->memory, b->memory, c->memory);
 }
 
 rnl_status rnl_step_enqueue(rnl_stream *stream, rnl_kernel_set *set, const rnl_step_list *list, size_t step_index,
-                            const cl_mem *slots, size_t slot_count)
+                            const rnl_slot_memory *slots, size_t slot_count)
 {
     const rnl_step *step = &list->steps[step_index];
     TRY(rnl_stream_check(stream));

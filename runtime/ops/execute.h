@@ -13,11 +13,20 @@ RNL_API RNL_NODISCARD rnl_status rnl_kernel_set_create(rnl_device *device, rnl_k
 RNL_API void rnl_kernel_set_release(rnl_kernel_set *set);
 
 /*
+ * Where a slot lies: part of a buffer from offset_bytes on, aligned for every type. Parts are not sub-buffers: NVIDIA's
+ * driver (580.159) crashes when overlapping ones are released in another order than the reverse of their creation.
+ */
+typedef struct rnl_slot_memory {
+    cl_mem memory;
+    size_t offset_bytes;
+} rnl_slot_memory;
+
+/*
  * Enqueues one step of the list. `slots[i]` is the memory of slot i. A local size above the kernel's own limit is
  * reduced for kernels that allow it (range.local is a wish for kernels without barriers, whose global size needs no
  * rounding up).
  */
 RNL_API RNL_NODISCARD rnl_status rnl_step_enqueue(rnl_stream *stream, rnl_kernel_set *set, const rnl_step_list *list,
-                                                  size_t step_index, const cl_mem *slots, size_t slot_count);
+                                                  size_t step_index, const rnl_slot_memory *slots, size_t slot_count);
 
 #endif

@@ -104,6 +104,12 @@ void rnl_step_view(rnl_step_builder *builder, const rnl_view *view)
     const bool exists = rnl_view_exists(view);
     rnl_step_slot(builder, exists ? view->slot : RNL_NO_SLOT);
     rnl_step_index(builder, exists ? view->offset : 0);
+    if (builder->status || !exists)
+        return;
+    rnl_step_arg *offset = &builder->list->args[builder->list->arg_count - 1];
+    offset->kind = RNL_STEP_OFFSET;
+    offset->slot = view->slot;
+    offset->element_bytes = (uint32_t)rnl_dtype_bytes(view->dtype);
 }
 
 void rnl_step_value(rnl_step_builder *builder, const void *value, size_t size_bytes)

@@ -115,29 +115,29 @@ static bool is_written(uint32_t slot)
     return false;
 }
 
-static rnl_status run_with(cl_mem *slots)
+static rnl_status run_with(rnl_slot_memory *slots)
 {
     for (size_t i = 0; i < bench.count; ++i) {
         op_tensor *tensor = bench.tensors[i];
         memcpy(tensor->sent, tensor->data, slot_bytes(tensor));
-        TRY(upload(tensor, &slots[i]));
+        TRY(upload(tensor, &slots[i].memory));
     }
     for (size_t i = 0; i < bench.list.step_count; ++i)
         TRY(rnl_step_enqueue(bench.stream, bench.kernels, &bench.list, i, slots, bench.count));
     TRY(rnl_stream_synchronize(bench.stream));
     for (size_t i = 0; i < bench.count; ++i)
-        TRY(CL(clEnqueueReadBuffer(bench.stream->queue, slots[i], CL_TRUE, 0, slot_bytes(bench.tensors[i]),
+        TRY(CL(clEnqueueReadBuffer(bench.stream->queue, slots[i].memory, CL_TRUE, 0, slot_bytes(bench.tensors[i]),
                                    bench.tensors[i]->data, 0, NULL, NULL)));
     return RNL_OK;
 }
 
 void op_run(void)
 {
-    cl_mem slots[OP_MAX_TENSORS] = {NULL};
+    rnl_slot_memory slots[OP_MAX_TENSORS] = {{NULL, 0}};
     const rnl_status status = run_with(slots);
     for (size_t i = 0; i < bench.count; ++i)
-        if (slots[i])
-            clReleaseMemObject(slots[i]);
+        if (slots[i].memory)
+            clReleaseMemObject(slots[i].memory);
     op_expect(RNL_OK, status);
     for (size_t i = 0; i < bench.count; ++i)
         if (!is_written((uint32_t)i))
