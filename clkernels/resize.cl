@@ -39,12 +39,7 @@ static inline idx_t floor_index(const float x)
     const idx_t whole = (idx_t)x;
     return (float)whole > x ? whole - 1 : whole;
 }
-
-static inline idx_t ceil_index(const float x)
-{
-    const idx_t whole = (idx_t)x;
-    return (float)whole < x ? whole + 1 : whole;
-}
+#define ceil_index(x) (-floor_index(-(x)))
 
 static inline idx_t clamp_index(const idx_t sample, const idx_t size)
 {
