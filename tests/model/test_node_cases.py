@@ -19,6 +19,9 @@ import runnel  # noqa: E402
 
 # Refusals that are not the check's: what a case needs that this release does not have.
 REFUSED = ("UNIMPLEMENTED", "FAILED_PRECONDITION")
+# Where onnxruntime differs from the reference, runnel follows onnxruntime: the aligned corner is the last whole pixel, not
+# the fraction that the scale leaves over. A case that no longer differs fails the test.
+DIFFERS = {"test_resize_downsample_scales_linear_align_corners", "test_resize_downsample_scales_cubic_align_corners"}
 
 
 def tolerance(case, dtype):
@@ -81,6 +84,8 @@ class NodeCaseTest(unittest.TestCase):
                         print("refused", case.name, failure)
                     continue
                 found = str(failure)
+            if case.name in DIFFERS:
+                found = None if found else "no longer differs from the reference: take it off the list"
             counts["failed" if found else "passed"] += 1
             if found:
                 failures.append(f"{case.name}: {found}")
