@@ -164,6 +164,26 @@ static void log_steps(const rnl_planner *planner)
             plan->program_count, plan->arena_bytes, plan->block_count, plan->block_count == 1 ? "" : "s");
 }
 
+static rnl_status lower_graph(rnl_planner *planner)
+{
+    TRY(rnl_lower_nodes(planner));
+    TRY(place_outputs(planner));
+    return rnl_plan_cover_steps(planner, RNL_NO_NODE);
+}
+
+/* Waits for the uploads also when lowering failed: a failure of the stream's is over then. */
+static rnl_status lower_and_upload(rnl_planner *planner)
+{
+    rnl_weights *weights = &planner->model->weights;
+    uint64_t mark = rnl_weights_mark(weights);
+    rnl_status status = lower_graph(planner);
+    rnl_error error = *rnl_last_error();
+    rnl_status uploaded = rnl_weights_flush(weights, mark);
+    if (status == RNL_OK)
+        return uploaded == RNL_OK ? RNL_OK : rnl_error_add(uploaded, "placing weights");
+    return rnl_error_restore(&error);
+}
+
 static rnl_status fill_plan(rnl_planner *planner, const rnl_tensor_desc *inputs)
 {
     rnl_plan *plan = planner->plan;
@@ -171,13 +191,10 @@ static rnl_status fill_plan(rnl_planner *planner, const rnl_tensor_desc *inputs)
     TRY(place_inputs(planner, inputs));
     TRY(rnl_plan_describe(planner));
     rnl_plan_mark_needed(planner);
-    TRY(rnl_lower_nodes(planner));
-    TRY(place_outputs(planner));
-    TRY(rnl_plan_cover_steps(planner, RNL_NO_NODE));
+    TRY(lower_and_upload(planner));
     find_lifetimes(plan, graph);
     TRY(rnl_arena_assign(plan, rnl_device_get_info(planner->model->device)));
     TRY(collect_programs(plan));
-    TRY(rnl_weights_flush(&planner->model->weights), "placing weights");
     measure(plan);
     log_steps(planner);
     return RNL_OK;

@@ -77,7 +77,7 @@ static rnl_status pack_conv(rnl_weights *weights, const rnl_host_tensor *tensor,
     pack(tensor, &weight->view, packed);
     weights->staged[weights->staged_count++] = packed;
     TRY(rnl_buffer_create(weights->device, RNL_MEMORY_DEVICE, bytes ? bytes : 1, &weight->buffer));
-    weights->size_bytes += bytes;
+    weight->size_bytes = bytes;
     return bytes ? rnl_stream_write(weights->stream, weight->buffer, 0, packed, bytes) : RNL_OK;
 }
 
@@ -86,7 +86,7 @@ static rnl_status upload_plain(rnl_weights *weights, const rnl_host_tensor *tens
     size_t bytes = tensor->size_bytes;
     weight->view = rnl_view_row_major(0, tensor->dtype, tensor->rank, tensor->shape);
     TRY(rnl_buffer_create(weights->device, RNL_MEMORY_DEVICE, bytes ? bytes : 1, &weight->buffer));
-    weights->size_bytes += bytes;
+    weight->size_bytes = bytes;
     return bytes ? rnl_stream_write(weights->stream, weight->buffer, 0, tensor->data, bytes) : RNL_OK;
 }
 
@@ -100,6 +100,7 @@ static rnl_status add(rnl_weights *weights, rnl_weight *weight)
     else
         GOTO(pack_conv(weights, value->constant, weight));
     weights->items[weights->count++] = *weight;
+    weights->size_bytes += weight->size_bytes;
     return RNL_OK;
 done:
     rnl_buffer_release(weight->buffer);
@@ -131,11 +132,42 @@ rnl_status rnl_weights_get(rnl_weights *weights, uint32_t value, rnl_packing pac
     return status;
 }
 
-rnl_status rnl_weights_flush(rnl_weights *weights)
+uint64_t rnl_weights_mark(rnl_weights *weights)
+{
+    pthread_mutex_lock(&weights->lock);
+    uint64_t mark = weights->failures;
+    pthread_mutex_unlock(&weights->lock);
+    return mark;
+}
+
+/* Plans in the making may still hold the buffers that are forgotten here; their flush fails by its mark. */
+static void forget_pending(rnl_weights *weights)
+{
+    rnl_error error = *rnl_last_error();
+    rnl_stream *stream = NULL;
+    while (weights->count > weights->uploaded_count) {
+        rnl_weight *item = &weights->items[--weights->count];
+        weights->size_bytes -= item->size_bytes;
+        rnl_buffer_release(item->buffer);
+    }
+    if (rnl_stream_create(weights->device, &stream) == RNL_OK) {
+        rnl_stream_release(weights->stream);
+        weights->stream = stream;
+    }
+    weights->failures++;
+    rnl_error_restore(&error);
+}
+
+rnl_status rnl_weights_flush(rnl_weights *weights, uint64_t mark)
 {
     pthread_mutex_lock(&weights->lock);
     rnl_status status = rnl_stream_synchronize(weights->stream);
     free_staged(weights);
+    if (status != RNL_OK)
+        forget_pending(weights);
+    else if (weights->failures != mark)
+        status = FAIL(RNL_UNAVAILABLE, "an upload of weights failed in another thread");
+    weights->uploaded_count = weights->count;
     pthread_mutex_unlock(&weights->lock);
     return status;
 }

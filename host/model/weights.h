@@ -19,6 +19,7 @@ typedef struct rnl_weight {
     int64_t groups; /* of a convolution's packing, else 0 */
     rnl_buffer *buffer;
     rnl_view view; /* slot is filled in by whoever asks */
+    size_t size_bytes;
 } rnl_weight;
 
 typedef struct rnl_weights {
@@ -30,6 +31,8 @@ typedef struct rnl_weights {
     size_t count, capacity;
     void **staged; /* host memory that an upload still reads */
     size_t staged_count, staged_capacity;
+    size_t uploaded_count; /* items known to be on the device; what lies behind waits for a flush */
+    uint64_t failures;     /* flushes that failed: whoever asked for a weight before one must not use it */
     size_t size_bytes;
 } rnl_weights;
 
@@ -39,7 +42,12 @@ void rnl_weights_free(rnl_weights *weights);
 /* The constant `value` in this packing, uploaded when it is new. The buffer is borrowed. Any thread. */
 RNL_NODISCARD rnl_status rnl_weights_get(rnl_weights *weights, uint32_t value, rnl_packing packing, int64_t groups,
                                          rnl_buffer **out_buffer, rnl_view *out_view);
-/* Waits for the uploads so far; steps of other streams may read the weights from then on. */
-RNL_NODISCARD rnl_status rnl_weights_flush(rnl_weights *weights);
+/* A point in time for rnl_weights_flush: taken before the first weight is asked for. */
+uint64_t rnl_weights_mark(rnl_weights *weights);
+/*
+ * Waits for the uploads so far; steps of other streams may read the weights from then on. Fails when an upload failed
+ * since `mark`, also another thread's; what had not arrived is forgotten, and the next caller uploads it again.
+ */
+RNL_NODISCARD rnl_status rnl_weights_flush(rnl_weights *weights, uint64_t mark);
 
 #endif

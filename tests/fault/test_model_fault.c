@@ -4,6 +4,7 @@
  * comes back as a status, nothing leaks, and the same calls work afterwards.
  */
 #include "base/memory.h"
+#include "base/status.h"
 #include "device/cl_status.h"
 #include "support/small_model.h"
 #include "support/test_device.h"
@@ -28,6 +29,22 @@ static void teardown(void)
     proto_free(&bytes);
 }
 
+/* The model and the session that saw a failure are as good as new. */
+static void check_next_run(rnl_session *session, rnl_status status)
+{
+    float x[SMALL_INPUTS] = {1, 2, 3};
+    rnl_tensor input = {.dtype = RNL_F32, .rank = 2, .shape = {1, SMALL_INPUTS}, .data = x, .size_bytes = sizeof x};
+    rnl_tensor target = {0};
+    if (status == RNL_OK)
+        return;
+    rnl_error error = *rnl_last_error();
+    rnl_alloc_fail_at(0);
+    rnl_cl_fail_at(0, CL_SUCCESS);
+    test_ok(rnl_session_run(session, &input, 1, &target, 1));
+    ck_assert_float_eq_tol(*(float *)target.data, 5.5f, 1e-6f);
+    rnl_error_restore(&error);
+}
+
 static rnl_status open_and_run(float *result)
 {
     rnl_graph *graph = NULL;
@@ -41,8 +58,10 @@ static rnl_status open_and_run(float *result)
         status = rnl_model_open(graph, device, NULL, &model);
     if (status == RNL_OK)
         status = rnl_session_create(model, &session);
-    if (status == RNL_OK)
+    if (status == RNL_OK) {
         status = rnl_session_run(session, &input, 1, &target, 1);
+        check_next_run(session, status);
+    }
     *result = y[0];
     rnl_session_release(session);
     rnl_model_release(model);
