@@ -8,18 +8,13 @@ struct rnl_pool_block;
 
 struct rnl_buffer {
     atomic_uint references;
-    rnl_device *device;           /* retained */
-    rnl_buffer *parent;           /* of a sub-buffer; retained */
-    struct rnl_pool_block *block; /* NULL for a sub-buffer or a wrapped host pointer */
+    rnl_device *device; /* retained */
+    struct rnl_pool_block *block;
     cl_mem memory;
     void *host; /* pinned only */
     size_t size_bytes;
     rnl_memory kind;
 };
-
-/* A view of a part of `parent`; offset_bytes is a multiple of base_align_bytes. */
-RNL_API RNL_NODISCARD rnl_status rnl_buffer_create_sub(rnl_buffer *parent, size_t offset_bytes, size_t size_bytes,
-                                                       rnl_buffer **out_buffer);
 
 /*
  * Pinned memory is mapped for its whole life, and what holds is its host side. On a CPU device that is also what

@@ -267,30 +267,6 @@ START_TEST(a_class_wastes_at_most_an_eighth)
 }
 END_TEST
 
-START_TEST(parts_share_their_parents_memory)
-{
-    unsigned char out[256], back[256];
-    size_t align = rnl_device_get_info(device)->base_align_bytes;
-    fill_with(out, sizeof out, 1);
-    test_ok(rnl_buffer_create(device, RNL_MEMORY_PINNED, 4 * align + 256, &buffers[0]));
-    test_ok(rnl_buffer_create_sub(buffers[0], 2 * align, 256, &buffers[1]));
-    ck_assert_ptr_eq(rnl_buffer_host(buffers[1]), (char *)rnl_buffer_host(buffers[0]) + 2 * align);
-    test_ok(rnl_stream_write(stream, buffers[0], 2 * align, out, 256));
-    test_ok(rnl_stream_read(stream, back, buffers[1], 0, 256));
-    test_ok(rnl_stream_synchronize(stream));
-    ck_assert_mem_eq(out, back, 256);
-    test_fails(RNL_INVALID_ARGUMENT, "further", rnl_buffer_create_sub(buffers[1], 0, 16, &buffers[2]));
-    test_fails(RNL_INVALID_ARGUMENT, "multiple", rnl_buffer_create_sub(buffers[0], 4, 16, &buffers[2]));
-    test_fails(RNL_INVALID_ARGUMENT, "do not lie", rnl_buffer_create_sub(buffers[0], 4 * align, 257, &buffers[2]));
-    test_fails(RNL_INVALID_ARGUMENT, "do not lie", rnl_buffer_create_sub(buffers[0], 0, 0, &buffers[2]));
-    rnl_buffer_release(buffers[0]); /* the part holds it */
-    buffers[0] = NULL;
-    test_ok(rnl_stream_read(stream, back, buffers[1], 0, 256));
-    test_ok(rnl_stream_synchronize(stream));
-    ck_assert_mem_eq(out, back, 256);
-}
-END_TEST
-
 static TCase *make_case(const char *name, void (*open)(void))
 {
     TCase *test_case = tcase_create(name);
@@ -308,7 +284,6 @@ static TCase *make_case(const char *name, void (*open)(void))
     tcase_add_test(test_case, exact_sizes_can_be_had);
     tcase_add_test(test_case, idle_memory_is_limited);
     tcase_add_test(test_case, a_class_wastes_at_most_an_eighth);
-    tcase_add_test(test_case, parts_share_their_parents_memory);
     return test_case;
 }
 

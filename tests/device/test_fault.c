@@ -44,7 +44,7 @@ static const char source[] = "__kernel void scale(__global const int *a, __globa
 /* What a run holds. */
 typedef struct objects {
     rnl_stream *streams[2];
-    rnl_buffer *device_memory, *pinned, *part;
+    rnl_buffer *device_memory, *pinned;
     rnl_kernel *kernel;
     rnl_event *event;
     int back[COUNT]; /* copies are still under way when a run fails: it lives until the streams have ended */
@@ -104,7 +104,6 @@ static void release(objects *o)
     }
     rnl_event_release(o->event);
     rnl_kernel_release(o->kernel);
-    rnl_buffer_release(o->part);
     rnl_buffer_release(o->pinned);
     rnl_buffer_release(o->device_memory);
 }
@@ -141,16 +140,6 @@ static rnl_status list(rnl_device *unused)
     rnl_device_info infos[4];
     size_t count;
     return rnl_device_list(infos, 4, &count);
-}
-
-static rnl_status divide(rnl_device *on)
-{
-    objects o = {0};
-    rnl_status status = rnl_buffer_create(on, RNL_MEMORY_PINNED, 1 << 16, &o.pinned);
-    if (status == RNL_OK)
-        status = rnl_buffer_create_sub(o.pinned, 1 << 12, 64, &o.part);
-    release(&o);
-    return status;
 }
 
 /* True when the fault has not come to pass. */
@@ -266,12 +255,6 @@ START_TEST(each_call_of_listing_fails)
 }
 END_TEST
 
-START_TEST(each_call_of_dividing_a_buffer_fails)
-{
-    fail_each_call(divide, false);
-}
-END_TEST
-
 START_TEST(each_allocation_of_a_run_fails)
 {
     fail_each_allocation(run);
@@ -290,12 +273,6 @@ START_TEST(each_allocation_of_listing_fails)
 }
 END_TEST
 
-START_TEST(each_allocation_of_dividing_a_buffer_fails)
-{
-    fail_each_allocation(divide);
-}
-END_TEST
-
 int main(void)
 {
     Suite *suite = suite_create("fault");
@@ -305,11 +282,9 @@ int main(void)
     tcase_add_test(test_case, each_call_of_a_run_on_a_gpu_fails);
     tcase_add_test(test_case, each_call_of_opening_and_running_fails);
     tcase_add_test(test_case, each_call_of_listing_fails);
-    tcase_add_test(test_case, each_call_of_dividing_a_buffer_fails);
     tcase_add_test(test_case, each_allocation_of_a_run_fails);
     tcase_add_test(test_case, each_allocation_of_opening_and_running_fails);
     tcase_add_test(test_case, each_allocation_of_listing_fails);
-    tcase_add_test(test_case, each_allocation_of_dividing_a_buffer_fails);
     suite_add_tcase(suite, test_case);
     return test_run(suite, false);
 }
