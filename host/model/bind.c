@@ -114,5 +114,8 @@ rnl_status rnl_session_bind(rnl_session *session, rnl_plan *plan)
     TRY(rnl_grow(&session->slots, &session->slot_capacity, plan->slot_count, sizeof *session->slots));
     session->bound = rnl_plan_retain(plan);
     place_slots(session, plan);
-    return write_guards(session, guard);
+    rnl_status status = write_guards(session, guard);
+    if (status != RNL_OK)
+        release_plan(session);
+    return status;
 }

@@ -7,31 +7,31 @@
 
 #include <string.h>
 
-static rnl_status fail_unknown(const rnl_graph *graph, const char *name)
+static rnl_status fail_unknown(const rnl_value_info *infos, size_t count, const char *kind, const char *name)
 {
     rnl_text names = {0};
-    for (size_t i = 0; i < graph->input_count && i < 8; i++)
-        rnl_text_add(&names, "%s'%s'", i ? ", " : "", graph->inputs[i].name);
-    rnl_status status = FAIL(RNL_INVALID_ARGUMENT, "the model has no input '%s'; its inputs are %s", name,
+    for (size_t i = 0; i < count && i < 8; i++)
+        rnl_text_add(&names, "%s'%s'", i ? ", " : "", infos[i].name);
+    rnl_status status = FAIL(RNL_INVALID_ARGUMENT, "the model has no %s '%s'; its %ss are %s", kind, name, kind,
                              names.data ? names.data : "none");
     rnl_text_free(&names);
     return status;
 }
 
-static rnl_status find_input(const rnl_graph *graph, const rnl_tensor *tensor, size_t *out_index)
+rnl_status rnl_tensor_find(const rnl_value_info *infos, size_t count, const char *kind, const rnl_tensor *tensor,
+                           size_t *out_index)
 {
-    if (!tensor->name && graph->input_count == 1) {
-        *out_index = 0;
+    *out_index = 0;
+    if (!tensor->name && count == 1)
         return RNL_OK;
-    }
     if (!tensor->name)
-        return FAIL(RNL_INVALID_ARGUMENT, "an input has no name; the model has %zu inputs", graph->input_count);
-    for (size_t i = 0; i < graph->input_count; i++)
-        if (strcmp(graph->inputs[i].name, tensor->name) == 0) {
+        return FAIL(RNL_INVALID_ARGUMENT, "an %s has no name; the model has %zu", kind, count);
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(infos[i].name, tensor->name) == 0) {
             *out_index = i;
             return RNL_OK;
         }
-    return fail_unknown(graph, tensor->name);
+    return fail_unknown(infos, count, kind, tensor->name);
 }
 
 static rnl_status fail_shape(const rnl_value_info *info, const rnl_tensor *tensor)
@@ -109,7 +109,7 @@ rnl_status rnl_model_match_inputs(const rnl_model *model, const rnl_tensor *tens
     memset(out_order, 0, graph->input_count * sizeof *out_order);
     for (size_t i = 0; i < count; i++) {
         size_t index = 0;
-        TRY(find_input(graph, &tensors[i], &index));
+        TRY(rnl_tensor_find(graph->inputs, graph->input_count, "input", &tensors[i], &index));
         if (out_order[index])
             return FAIL(RNL_INVALID_ARGUMENT, "input '%s' was given twice", graph->inputs[index].name);
         out_order[index] = &tensors[i];

@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "model/evaluate.h"
+#include "ops/gemm.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -54,6 +55,24 @@ done:
     return status;
 }
 
+/* CLBlast compiles at its first call: not in a run. A product that does not fit beside the weights is left to the run.
+ */
+static rnl_status warm_products(rnl_model *model, const rnl_plan *plan)
+{
+    rnl_stream *stream = NULL;
+    if (plan->steps.gemm_count == 0)
+        return RNL_OK;
+    TRY(rnl_stream_create(model->device, &stream));
+    rnl_status status = RNL_OK;
+    for (size_t i = 0; i < plan->steps.gemm_count && status == RNL_OK; i++) {
+        status = rnl_clblast_warm(stream, &plan->steps.gemms[i]);
+        if (status == RNL_RESOURCE_EXHAUSTED)
+            status = RNL_OK;
+    }
+    rnl_stream_release(stream);
+    return status;
+}
+
 /* ---- plans ---------------------------------------------------------------------------------------------------- */
 
 typedef struct plan_request {
@@ -71,6 +90,8 @@ static rnl_status build_plan(void *user, rnl_plan **out_plan)
     model->plans.last_plan_ns = rnl_clock_ns() - start;
     pthread_mutex_unlock(&model->plans.lock);
     rnl_status status = build_programs(model, *out_plan);
+    if (status == RNL_OK)
+        status = warm_products(model, *out_plan);
     if (status != RNL_OK) {
         rnl_plan_release(*out_plan);
         *out_plan = NULL;

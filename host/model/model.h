@@ -23,6 +23,10 @@ struct rnl_model {
 /* The plan for these inputs, from the cache or new; released by the caller. `tensors` in the graph's order. */
 RNL_NODISCARD rnl_status rnl_model_get_plan(rnl_model *model, const rnl_tensor_desc *inputs, rnl_plan **out_plan);
 
+/* Which of the graph's inputs or outputs (`kind`: "input", "output") a caller's tensor names. */
+RNL_NODISCARD rnl_status rnl_tensor_find(const rnl_value_info *infos, size_t count, const char *kind,
+                                         const rnl_tensor *tensor, size_t *out_index);
+
 /*
  * Matches a caller's tensors to the graph's inputs and checks names, types and shapes. out_order[i] is the tensor for
  * input i; out_descs[i] its description, with host contents where they are part of the key (also from device memory's

@@ -102,31 +102,9 @@ done:
 
 /* ---- outputs -------------------------------------------------------------------------------------------------- */
 
-static rnl_status fail_unknown(const rnl_graph *graph, const char *name)
-{
-    rnl_text names = {0};
-    for (size_t i = 0; i < graph->output_count && i < 8; i++)
-        rnl_text_add(&names, "%s'%s'", i ? ", " : "", graph->outputs[i].name);
-    rnl_status status = FAIL(RNL_INVALID_ARGUMENT, "the model has no output '%s'; its outputs are %s", name,
-                             names.data ? names.data : "none");
-    rnl_text_free(&names);
-    return status;
-}
-
 static rnl_status find_output(const rnl_graph *graph, const rnl_tensor *tensor, size_t *out_index)
 {
-    if (!tensor->name && graph->output_count == 1) {
-        *out_index = 0;
-        return RNL_OK;
-    }
-    if (!tensor->name)
-        return FAIL(RNL_INVALID_ARGUMENT, "an output has no name; the model has %zu outputs", graph->output_count);
-    for (size_t i = 0; i < graph->output_count; i++)
-        if (strcmp(graph->outputs[i].name, tensor->name) == 0) {
-            *out_index = i;
-            return RNL_OK;
-        }
-    return fail_unknown(graph, tensor->name);
+    return rnl_tensor_find(graph->outputs, graph->output_count, "output", tensor, out_index);
 }
 
 /* Host memory of the session's for output `index`. */
@@ -149,7 +127,8 @@ static rnl_status read_output(rnl_session *session, size_t index, rnl_tensor *te
     const rnl_plan_io *io = &session->bound->outputs[index];
     const char *name = session->model->graph->outputs[index].name;
     size_t bytes = desc_bytes(&io->desc);
-    if (!tensor->data && !tensor->buffer)
+    bool lent_before = tensor->data && tensor->data == session->outputs[index];
+    if (!tensor->buffer && (!tensor->data || lent_before))
         TRY(lend_memory(session, index, bytes, tensor));
     size_t room = tensor->size_bytes;
     if (tensor->buffer) {

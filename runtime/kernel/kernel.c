@@ -100,7 +100,7 @@ static rnl_status check(rnl_kernel *kernel, const rnl_range *range, size_t bytes
         memcmp(seen->global, range->global, sizeof seen->global) == 0 &&
         memcmp(seen->local, range->local, sizeof seen->local) == 0)
         return RNL_OK;
-    TRY(rnl_kernel_check_local(kernel->device, kernel->kernel, range, kernel->static_local_bytes, bytes));
+    TRY(rnl_kernel_check(kernel->device, kernel->kernel, range, kernel->static_local_bytes, bytes));
     kernel->checked = *range;
     kernel->checked_local_bytes = bytes;
     return RNL_OK;

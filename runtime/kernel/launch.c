@@ -46,8 +46,8 @@ rnl_status rnl_kernel_static_local(rnl_device *device, cl_kernel kernel, size_t 
     return RNL_OK;
 }
 
-rnl_status rnl_kernel_check_local(rnl_device *device, cl_kernel kernel, const rnl_range *range,
-                                  size_t static_local_bytes, size_t dynamic_local_bytes)
+rnl_status rnl_kernel_check(rnl_device *device, cl_kernel kernel, const rnl_range *range, size_t static_local_bytes,
+                            size_t dynamic_local_bytes)
 {
     size_t group = 0, most, total;
     TRY(check_range(range, &group));
@@ -62,13 +62,6 @@ rnl_status rnl_kernel_check_local(rnl_device *device, cl_kernel kernel, const rn
                     static_local_bytes, dynamic_local_bytes, device->info.name,
                     (unsigned long long)device->info.local_memory_bytes);
     return RNL_OK;
-}
-
-rnl_status rnl_kernel_check(rnl_device *device, cl_kernel kernel, const rnl_range *range, size_t dynamic_local_bytes)
-{
-    size_t static_bytes;
-    TRY(rnl_kernel_static_local(device, kernel, &static_bytes));
-    return rnl_kernel_check_local(device, kernel, range, static_bytes, dynamic_local_bytes);
 }
 
 rnl_status rnl_kernel_enqueue(rnl_stream *stream, cl_kernel kernel, const rnl_range *range)

@@ -6,18 +6,12 @@
 #include "device/stream.h"
 
 /*
- * Checks a range and local memory (static plus dynamic_local_bytes) against the device and this kernel: some drivers
- * abort past the limit instead of answering. Costs two driver calls: do it once a kernel and local size, not once a
- * launch.
+ * Checks a range and local memory against the device and this kernel: some drivers abort past the limit instead of
+ * answering. Costs a driver call: do it once a kernel and local size, not once a launch. Drivers count local arguments
+ * that are set as static: ask rnl_kernel_static_local once, before a kernel's first argument.
  */
 RNL_API RNL_NODISCARD rnl_status rnl_kernel_check(rnl_device *device, cl_kernel kernel, const rnl_range *range,
-                                                  size_t dynamic_local_bytes);
-/*
- * The same with the static bytes known. Drivers count local arguments that are set as static, so a kernel that is
- * checked again asks rnl_kernel_static_local once, before its first argument.
- */
-RNL_API RNL_NODISCARD rnl_status rnl_kernel_check_local(rnl_device *device, cl_kernel kernel, const rnl_range *range,
-                                                        size_t static_local_bytes, size_t dynamic_local_bytes);
+                                                  size_t static_local_bytes, size_t dynamic_local_bytes);
 RNL_API RNL_NODISCARD rnl_status rnl_kernel_static_local(rnl_device *device, cl_kernel kernel, size_t *out_bytes);
 /* The largest work-group this kernel allows on this device. */
 RNL_API RNL_NODISCARD rnl_status rnl_kernel_max_group(rnl_device *device, cl_kernel kernel, size_t *out_work_items);

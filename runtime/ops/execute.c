@@ -11,7 +11,7 @@ typedef struct set_entry {
     cl_kernel kernel;
     size_t max_group, fixed_group; /* work-items; fixed by the kernel's source, else 0 */
     size_t static_local;           /* bytes, asked before any argument is set */
-    size_t checked_local[3], checked_bytes;
+    size_t checked_local[3];
 } set_entry;
 
 struct rnl_kernel_set {
@@ -112,23 +112,18 @@ static rnl_status set_arg(cl_kernel kernel, cl_uint index, const rnl_step_list *
     case RNL_STEP_OFFSET:
         return set_offset(kernel, index, list, arg, slots);
     case RNL_STEP_VALUE:
-        return CL(clSetKernelArg(kernel, index, arg->size_bytes, list->values + arg->value_at));
-    case RNL_STEP_LOCAL:
         break;
     }
-    return CL(clSetKernelArg(kernel, index, arg->size_bytes, NULL));
+    return CL(clSetKernelArg(kernel, index, arg->size_bytes, list->values + arg->value_at));
 }
 
 static rnl_status set_args(cl_kernel kernel, const rnl_step_list *list, const rnl_step *step,
-                           const rnl_slot_memory *slots, size_t slot_count, size_t *out_local_bytes)
+                           const rnl_slot_memory *slots, size_t slot_count)
 {
-    *out_local_bytes = 0;
     for (uint32_t i = 0; i < step->arg_count; ++i) {
         const rnl_step_arg *arg = &list->args[step->first_arg + i];
         TRY(set_arg(kernel, i, list, arg, slots, slot_count), "argument %u of %s in %s", i, step->kernel,
             rnl_program_name(step->program));
-        if (arg->kind == RNL_STEP_LOCAL)
-            *out_local_bytes += arg->size_bytes;
     }
     return RNL_OK;
 }
@@ -151,13 +146,12 @@ static rnl_range fit_range(const rnl_range *wish, const set_entry *entry)
     return range;
 }
 
-static rnl_status check_once(rnl_device *device, set_entry *entry, const rnl_range *range, size_t local_bytes)
+static rnl_status check_once(rnl_device *device, set_entry *entry, const rnl_range *range)
 {
-    if (local_bytes == entry->checked_bytes && !memcmp(range->local, entry->checked_local, sizeof range->local))
+    if (!memcmp(range->local, entry->checked_local, sizeof range->local))
         return RNL_OK;
-    TRY(rnl_kernel_check_local(device, entry->kernel, range, entry->static_local, local_bytes), "launching %s of %s",
-        entry->name, rnl_program_name(entry->program));
-    entry->checked_bytes = local_bytes;
+    TRY(rnl_kernel_check(device, entry->kernel, range, entry->static_local, 0), "launching %s of %s", entry->name,
+        rnl_program_name(entry->program));
     memcpy(entry->checked_local, range->local, sizeof range->local);
     return RNL_OK;
 }
@@ -166,11 +160,10 @@ static rnl_status enqueue_kernel(rnl_stream *stream, rnl_kernel_set *set, const 
                                  const rnl_step *step, const rnl_slot_memory *slots, size_t slot_count)
 {
     set_entry *entry = NULL;
-    size_t local_bytes = 0;
     TRY(find_entry(set, step, &entry));
-    TRY(set_args(entry->kernel, list, step, slots, slot_count, &local_bytes));
+    TRY(set_args(entry->kernel, list, step, slots, slot_count));
     const rnl_range range = fit_range(&step->range, entry);
-    TRY(check_once(set->device, entry, &range, local_bytes));
+    TRY(check_once(set->device, entry, &range));
     TRY(rnl_kernel_enqueue(stream, entry->kernel, &range), "launching %s of %s", step->kernel,
         rnl_program_name(step->program));
     return RNL_OK;

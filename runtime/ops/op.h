@@ -41,13 +41,12 @@ typedef enum rnl_step_arg_kind {
     RNL_STEP_SLOT,   /* a buffer */
     RNL_STEP_OFFSET, /* a view's offset in elements; the slot's place in its buffer is added when the step is enqueued
                       */
-    RNL_STEP_VALUE,
-    RNL_STEP_LOCAL
+    RNL_STEP_VALUE
 } rnl_step_arg_kind;
 typedef struct rnl_step_arg {
     rnl_step_arg_kind kind;
     uint32_t slot;          /* RNL_STEP_SLOT, RNL_STEP_OFFSET */
-    uint32_t size_bytes;    /* of the value or offset, at most 64, or of local memory */
+    uint32_t size_bytes;    /* of the value or offset, at most 64 */
     uint32_t value_at;      /* RNL_STEP_VALUE, RNL_STEP_OFFSET: where in the list's `values` */
     uint32_t element_bytes; /* RNL_STEP_OFFSET */
 } rnl_step_arg;

@@ -165,15 +165,6 @@ void rnl_step_float(rnl_step_builder *builder, float value)
     rnl_step_value(builder, &value, sizeof value);
 }
 
-void rnl_step_local(rnl_step_builder *builder, size_t size_bytes)
-{
-    rnl_step_arg *arg = add_arg(builder);
-    if (arg) {
-        arg->kind = RNL_STEP_LOCAL;
-        arg->size_bytes = (uint32_t)size_bytes;
-    }
-}
-
 void rnl_step_range(rnl_step_builder *builder, uint32_t dimensions, const size_t items[3], const size_t local[3])
 {
     builder->step.range.dimensions = dimensions;

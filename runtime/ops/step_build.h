@@ -79,7 +79,6 @@ RNL_API void rnl_step_dims(rnl_step_builder *builder, const int64_t *values, siz
 RNL_API void rnl_step_int(rnl_step_builder *builder, int32_t value);
 RNL_API void rnl_step_float(rnl_step_builder *builder, float value);
 RNL_API void rnl_step_value(rnl_step_builder *builder, const void *value, size_t size_bytes);
-RNL_API void rnl_step_local(rnl_step_builder *builder, size_t size_bytes);
 
 /* Work-items needed, not rounded: executing rounds them up to the local size, so kernels guard. */
 RNL_API void rnl_step_range(rnl_step_builder *builder, uint32_t dimensions, const size_t items[3],

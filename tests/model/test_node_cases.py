@@ -24,11 +24,9 @@ REFUSED = ("UNIMPLEMENTED", "FAILED_PRECONDITION")
 DIFFERS = {"test_resize_downsample_scales_linear_align_corners", "test_resize_downsample_scales_cubic_align_corners"}
 
 
-def tolerance(case, dtype):
-    """The suite's own, but no tighter than the type's arithmetic."""
-    if dtype == np.float16:
-        return max(case.rtol, 2e-3), max(case.atol, 1e-3)
-    return case.rtol, case.atol
+# A chain of f16 operators, each rounding its result: one unit in the last place of numbers between 0.5 and 1 more than
+# the suite's own bound, which the reference's order of operations sets.
+CHAINS = {"test_attention_4d_causal_fp16_expanded": 2.0**-11}
 
 
 def difference(case, got, expected):
@@ -38,7 +36,7 @@ def difference(case, got, expected):
     if got.dtype.kind != "f":
         wrong = int((got != expected).sum())
         return f"{wrong} of {got.size} elements differ" if wrong else None
-    rtol, atol = tolerance(case, got.dtype)
+    rtol, atol = case.rtol, max(case.atol, CHAINS.get(case.name, 0))
     if np.allclose(got.astype(np.float64), expected.astype(np.float64), rtol=rtol, atol=atol, equal_nan=True):
         return None
     return f"max difference {np.nanmax(np.abs(got.astype(np.float64) - expected.astype(np.float64)))}"

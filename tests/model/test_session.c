@@ -82,6 +82,18 @@ START_TEST(test_shapes_come_and_go)
 }
 END_TEST
 
+START_TEST(test_output_tensor_is_passed_again)
+{
+    rnl_tensor y = {.name = "y"};
+    for (int64_t rows = 1; rows <= ROWS; rows++) {
+        rnl_tensor x = input_tensor(rows);
+        test_ok(rnl_session_run(session, &x, 1, &y, 1));
+        ck_assert_int_eq(y.shape[0], rows);
+        check_output(y.data, rows);
+    }
+}
+END_TEST
+
 START_TEST(test_no_rows)
 {
     rnl_tensor x = input_tensor(0), y = {.name = "y"};
@@ -338,6 +350,7 @@ int main(void)
     TCase *tcase = tcase_create("session");
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, test_shapes_come_and_go);
+    tcase_add_test(tcase, test_output_tensor_is_passed_again);
     tcase_add_test(tcase, test_no_rows);
     tcase_add_test(tcase, test_memory_of_the_caller);
     tcase_add_test(tcase, test_device_memory);

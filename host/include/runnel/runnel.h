@@ -78,8 +78,9 @@ RNL_API RNL_NODISCARD rnl_status rnl_graph_check(const rnl_graph *graph, const r
 
 /*
  * A dense row-major tensor in host memory (`data`) or device memory (`buffer` + `offset_bytes`, of the model's device).
- * As an output: leave both NULL and the session provides host memory, valid until its next run or release; or give
- * memory and its `size_bytes`, and it is filled in. Shape and dtype of outputs are written by the session.
+ * As an output: leave both NULL and the session provides host memory, valid until its next run or release (the same
+ * tensor may be passed again); or give memory and its `size_bytes`, and it is filled in. Shape and dtype of outputs are
+ * written by the session.
  */
 typedef struct rnl_tensor {
     const char *name; /* the input's or output's name; NULL is allowed where the model has just one */
