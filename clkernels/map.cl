@@ -4,6 +4,7 @@
 // Defines:
 //   OP      OP_ADD …, see below
 //   ARITY   number of sources, 1 to 5
+//   PARAMETERS   number of the operator's parameters, 0 to 2; absent: 0
 //   T_DST, T0 … T4   types of destination and sources
 //
 // Entry points, for dimensions that were merged before:
@@ -19,10 +20,19 @@
 #if !defined(OP) || !defined(ARITY) || !defined(T_DST) || !defined(T0)
 #error "map.cl needs OP, ARITY, T_DST, T0 …"
 #endif
+#ifndef PARAMETERS
+#define PARAMETERS 0
+#endif
 
 #if ARITY == 1
 #define FOR_SOURCES(X) X(0)
+#if PARAMETERS == 2
+#define RESULT OP(x0, param0, param1)
+#elif PARAMETERS == 1
+#define RESULT OP(x0, param0)
+#else
 #define RESULT OP(x0)
+#endif
 #elif ARITY == 2
 #define FOR_SOURCES(X) X(0) X(1)
 #define RESULT OP(x0, x1)
@@ -31,7 +41,7 @@
 #define RESULT OP(x0, x1, x2)
 #elif ARITY == 5
 #define FOR_SOURCES(X) X(0) X(1) X(2) X(3) X(4)
-#define RESULT OP(x0, x1, x2, x3, x4)
+#define RESULT OP(x0, x1, x2, x3, x4, param0)
 #else
 #error "map.cl: ARITY is 1, 2, 3 or 5"
 #endif

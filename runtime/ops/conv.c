@@ -146,6 +146,8 @@ rnl_status rnl_op_conv(rnl_step_list *list, const rnl_conv_params *params, const
         {"conv:portable", NULL, NULL, append_portable},
     };
     rnl_conv_problem problem;
+    if (params->chain)
+        return FAIL(RNL_UNIMPLEMENTED, "a convolution that ends with a chain");
     TRY(rnl_conv_describe(params, false, src, weight, bias, dst, &problem));
     if (rnl_view_elements(dst) == 0)
         return RNL_OK;
@@ -157,6 +159,8 @@ rnl_status rnl_op_conv_transpose(rnl_step_list *list, const rnl_conv_params *par
 {
     static const rnl_implementation implementations[] = {{"conv-transpose:portable", NULL, NULL, append_portable}};
     rnl_conv_problem problem;
+    if (params->chain)
+        return FAIL(RNL_UNIMPLEMENTED, "a convolution that ends with a chain");
     TRY(rnl_conv_describe(params, true, src, weight, bias, dst, &problem));
     if (rnl_view_elements(dst) == 0)
         return RNL_OK;

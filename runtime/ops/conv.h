@@ -3,7 +3,7 @@
 #ifndef RUNNEL_OPS_CONV_H
 #define RUNNEL_OPS_CONV_H
 
-#include "ops/op.h"
+#include "ops/chain.h"
 
 #define RNL_MAX_SPATIAL 3
 
@@ -12,7 +12,7 @@ typedef struct rnl_conv_params {
     int64_t stride[RNL_MAX_SPATIAL], dilation[RNL_MAX_SPATIAL];
     int64_t pad_begin[RNL_MAX_SPATIAL]; /* the end padding follows from dst's shape */
     int64_t groups;
-    /* Slot for a fused epilogue (activation, residual): none yet. */
+    const rnl_chain *chain; /* what is done to each result before it is stored; NULL: nothing */
 } rnl_conv_params;
 
 /*

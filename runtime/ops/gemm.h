@@ -3,11 +3,11 @@
 #ifndef RUNNEL_OPS_GEMM_H
 #define RUNNEL_OPS_GEMM_H
 
-#include "ops/op.h"
+#include "ops/chain.h"
 
 typedef struct rnl_gemm_params {
     float alpha, beta;
-    /* Slot for a fused epilogue (activation, residual): none yet. */
+    const rnl_chain *chain; /* what is done to each result before it is stored; NULL: nothing */
 } rnl_gemm_params;
 
 /*

@@ -103,6 +103,8 @@ rnl_status rnl_gemm_describe(const rnl_gemm_params *params, const rnl_view *a, c
 {
     if (!rnl_view_exists(c))
         c = NULL;
+    if (params->chain)
+        return FAIL(RNL_UNIMPLEMENTED, "a matrix product that ends with a chain");
     rnl_gemm_problem problem = {.alpha = params->alpha, .beta = params->beta, .a = a, .b = b, .c = c, .dst = dst};
     TRY(check_types(params, a, b, c, dst));
     TRY(rnl_views_check((const rnl_view *[]){a, b, c, dst}, 4, &problem.index64));

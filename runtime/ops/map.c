@@ -124,6 +124,8 @@ rnl_status rnl_op_map(rnl_step_list *list, rnl_map_op op, float p0, float p1, co
     rnl_step_begin(&step, list, "map:portable", index64);
     rnl_step_define(&step, "%s", rnl_map_row_of(op)->option);
     rnl_step_define(&step, "ARITY=%zu", src_count);
+    if (rnl_map_parameters(op))
+        rnl_step_define(&step, "PARAMETERS=%zu", rnl_map_parameters(op));
     add_types(&step, op, srcs, src_count, dst);
     rnl_step_view(&step, dst);
     for (size_t i = 0; i < src_count; ++i)

@@ -40,5 +40,7 @@ RNL_API RNL_NODISCARD rnl_status rnl_op_map(rnl_step_list *list, rnl_map_op op, 
 /* "Add", for messages. */
 RNL_API const char *rnl_map_name(rnl_map_op op);
 RNL_API size_t rnl_map_sources(rnl_map_op op);
+/* How many of p0 and p1 it reads. */
+RNL_API size_t rnl_map_parameters(rnl_map_op op);
 
 #endif

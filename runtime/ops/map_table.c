@@ -7,8 +7,10 @@ enum {
 #undef X
 };
 
-#define ROW(op, name, types) [RNL_MAP_##op] = {name, "OP=OP_" #op, SOURCES_##op, RNL_MAP_##types, false}
-#define TEST(op, name, types) [RNL_MAP_##op] = {name, "OP=OP_" #op, SOURCES_##op, RNL_MAP_##types, true}
+#define ROW(op, name, types) [RNL_MAP_##op] = {name, "OP=OP_" #op, SOURCES_##op, 0, RNL_MAP_##types, false}
+#define WITH(op, name, types, parameters)                                                                              \
+    [RNL_MAP_##op] = {name, "OP=OP_" #op, SOURCES_##op, parameters, RNL_MAP_##types, false}
+#define TEST(op, name, types) [RNL_MAP_##op] = {name, "OP=OP_" #op, SOURCES_##op, 0, RNL_MAP_##types, true}
 
 static const rnl_map_row rows[RNL_MAP_COUNT] = {
     ROW(COPY, "Copy", ALL),
@@ -22,15 +24,15 @@ static const rnl_map_row rows[RNL_MAP_COUNT] = {
     ROW(TANH, "Tanh", FLOATS),
     ROW(SIGMOID, "Sigmoid", FLOATS),
     ROW(RELU, "Relu", NUMBERS),
-    ROW(LEAKY_RELU, "LeakyRelu", FLOATS),
-    ROW(ELU, "Elu", FLOATS),
-    ROW(SELU, "Selu", FLOATS),
+    WITH(LEAKY_RELU, "LeakyRelu", FLOATS, 1),
+    WITH(ELU, "Elu", FLOATS, 1),
+    WITH(SELU, "Selu", FLOATS, 2),
     ROW(SOFTPLUS, "Softplus", FLOATS),
     ROW(SOFTSIGN, "Softsign", FLOATS),
     ROW(ERF, "Erf", FLOATS),
     ROW(GELU, "Gelu", FLOATS),
     ROW(GELU_TANH, "Gelu (tanh)", FLOATS),
-    ROW(HARD_SIGMOID, "HardSigmoid", FLOATS),
+    WITH(HARD_SIGMOID, "HardSigmoid", FLOATS, 2),
     ROW(HARD_SWISH, "HardSwish", FLOATS),
     ROW(FLOOR, "Floor", FLOATS),
     ROW(CEIL, "Ceil", FLOATS),
@@ -59,7 +61,7 @@ static const rnl_map_row rows[RNL_MAP_COUNT] = {
     TEST(XOR, "Xor", BOOLS),
     ROW(SELECT, "Where", ALL),
     ROW(CLIP, "Clip", NUMBERS),
-    ROW(NORMALIZE, "BatchNormalization", FLOATS),
+    WITH(NORMALIZE, "BatchNormalization", FLOATS, 1),
 };
 
 const rnl_map_row *rnl_map_row_of(rnl_map_op op)
@@ -77,4 +79,10 @@ size_t rnl_map_sources(rnl_map_op op)
 {
     const rnl_map_row *row = rnl_map_row_of(op);
     return row ? row->sources : 0;
+}
+
+size_t rnl_map_parameters(rnl_map_op op)
+{
+    const rnl_map_row *row = rnl_map_row_of(op);
+    return row ? row->parameters : 0;
 }

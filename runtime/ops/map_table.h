@@ -16,7 +16,7 @@ enum {
 typedef struct rnl_map_row {
     const char *name;
     const char *option; /* "OP=OP_ADD" */
-    size_t sources;
+    size_t sources, parameters;
     unsigned types; /* that the sources may have */
     bool makes_bool;
 } rnl_map_row;

@@ -200,7 +200,7 @@ START_TEST(in_place_addend)
         const int64_t at[2] = {i / 20, i % 20};
         op_put(run.dst, at, op_get(run.c, at));
     }
-    const rnl_gemm_params params = {1, 2};
+    const rnl_gemm_params params = {.alpha = 1, .beta = 2};
     op_expect(RNL_OK, rnl_op_gemm(op_list(), &params, &run.a->view, &run.b->view, &run.dst->view, &run.dst->view));
     gemm_case_check(&run);
 }
@@ -212,7 +212,7 @@ static void expect(rnl_status expected, const gemm_case *test, void (*spoil)(gem
     gemm_case_defaults(&run.test);
     gemm_case_create(&run);
     spoil(&run);
-    const rnl_gemm_params params = {run.test.alpha, run.test.beta};
+    const rnl_gemm_params params = {.alpha = run.test.alpha, .beta = run.test.beta};
     op_expect(expected,
               rnl_op_gemm(op_list(), &params, &run.a->view, &run.b->view, run.c ? &run.c->view : NULL, &run.dst->view));
     ck_assert_uint_eq(op_list()->step_count, 0);

@@ -110,7 +110,7 @@ static op_bound bound_for(const gemm_case *test)
 
 void gemm_case_enqueue(gemm_run *run)
 {
-    const rnl_gemm_params params = {run->test.alpha, run->test.beta};
+    const rnl_gemm_params params = {.alpha = run->test.alpha, .beta = run->test.beta};
     op_expect(RNL_OK, rnl_op_gemm(op_list(), &params, &run->a->view, &run->b->view, run->c ? &run->c->view : NULL,
                                   &run->dst->view));
 }
