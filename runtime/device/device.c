@@ -19,6 +19,8 @@ void rnl_device_release(rnl_device *device)
         device->before_release(device);
     if (device->programs)
         device->free_programs(device->programs);
+    if (device->tuning)
+        device->free_tuning(device->tuning);
     rnl_pool_destroy(device->pool);
     if (device->context)
         clReleaseContext(device->context);

@@ -9,6 +9,7 @@
 
 struct rnl_pool;
 struct rnl_program_registry;
+struct rnl_tuning;
 
 struct rnl_device {
     atomic_uint references;
@@ -21,9 +22,11 @@ struct rnl_device {
     /* Owned by kernel/program.c, which sets the hook that frees it: this layer knows nothing of programs. */
     struct rnl_program_registry *programs;
     void (*free_programs)(struct rnl_program_registry *programs);
+    struct rnl_tuning *tuning; /* ops/tuning.c's, likewise */
+    void (*free_tuning)(struct rnl_tuning *tuning);
     /* Set by a layer above that uses a library which keeps objects of the context. */
     void (*before_release)(rnl_device *device);
-    pthread_mutex_t lock; /* guards `programs` creation */
+    pthread_mutex_t lock; /* guards the creation of `programs`, and `tuning` */
     atomic_ullong programs_compiled, programs_loaded, kernels_launched;
     bool maps_in_place;    /* a mapped buffer's host memory is the memory that commands use: see buffer.h */
     uint32_t vector_width; /* floats of the widest useful vector: 16, 8 or 4 */

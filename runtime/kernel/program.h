@@ -9,6 +9,7 @@
 #ifndef RUNNEL_KERNEL_PROGRAM_H
 #define RUNNEL_KERNEL_PROGRAM_H
 
+#include "base/hash.h"
 #include "device/device.h"
 
 typedef struct rnl_program rnl_program;
@@ -31,6 +32,9 @@ RNL_API const char *rnl_program_file(const rnl_program *program);
  */
 RNL_API RNL_NODISCARD rnl_status rnl_program_create_kernel(rnl_program *program, const char *name,
                                                            cl_kernel *out_kernel);
+/* Of everything that a compiled program depends on: source, options, device, driver, processor. */
+RNL_NODISCARD rnl_status rnl_program_cache_key(const rnl_device *device, const char *source, const char *options,
+                                               rnl_hash *out_key);
 /*
  * Writes what was compiled from source since the last call to the disk cache. Called after a first launch: some drivers
  * compile then, and their binary holds what was compiled so far. A failure is one warning in the log, never an error.

@@ -34,9 +34,6 @@ struct rnl_program_registry {
 /* The device's registry, made with its first program. */
 RNL_NODISCARD rnl_status rnl_program_registry_get(rnl_device *device, struct rnl_program_registry **out_registry);
 
-/* Everything that a compiled program depends on. */
-RNL_NODISCARD rnl_status rnl_program_cache_key(const rnl_device *device, const char *source, const char *options,
-                                               rnl_hash *out_key);
 /* Builds from the disk cache or from source; no lock is held. */
 RNL_NODISCARD rnl_status rnl_program_compile(const rnl_program *program, cl_program *out_program, rnl_hash *out_key,
                                              bool *out_from_cache);
