@@ -100,7 +100,7 @@ static void place_slots(rnl_session *session, const rnl_plan *plan)
         const rnl_slot *slot = &plan->slots[i];
         bool weight = slot->kind == RNL_SLOT_WEIGHT;
         session->slots[i].memory = weight ? slot->weight->memory : session->blocks[slot->block]->memory;
-        session->slots[i].offset_bytes = weight ? 0 : slot->offset_bytes;
+        session->slots[i].offset_bytes = slot->offset_bytes;
     }
 }
 

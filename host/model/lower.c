@@ -62,9 +62,12 @@ rnl_status rnl_lower_constant(rnl_lowering *lowering, const rnl_tensor_desc *des
 static rnl_status use_weight(rnl_lowering *lowering, uint32_t value, rnl_packing packing, int64_t groups,
                              rnl_view *out_view)
 {
-    rnl_slot slot = {.kind = RNL_SLOT_WEIGHT};
-    TRY(rnl_weights_get(&lowering->planner->model->weights, value, packing, groups, &slot.weight, out_view));
-    slot.size_bytes = rnl_buffer_size(slot.weight);
+    rnl_weight_place place;
+    TRY(rnl_weights_get(&lowering->planner->model->weights, value, packing, groups, &place, out_view));
+    rnl_slot slot = {.kind = RNL_SLOT_WEIGHT,
+                     .size_bytes = place.size_bytes,
+                     .weight = place.buffer,
+                     .offset_bytes = place.offset_bytes};
     return add_slot(lowering->planner->plan, &slot, &out_view->slot);
 }
 

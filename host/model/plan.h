@@ -23,9 +23,9 @@ typedef struct rnl_slot {
     rnl_slot_kind kind;
     size_t size_bytes;
     int64_t first_write,
-        last_use;   /* step indices; RNL_BEFORE_STEPS for what is uploaded; step_count: read at the end */
-    uint32_t block; /* of the arena */
-    size_t offset_bytes;
+        last_use;         /* step indices; RNL_BEFORE_STEPS for what is uploaded; step_count: read at the end */
+    uint32_t block;       /* of the arena */
+    size_t offset_bytes;  /* in the arena's block, or in the weight's buffer */
     rnl_buffer *weight;   /* borrowed from the model */
     const void *constant; /* in the plan's zone */
 } rnl_slot;

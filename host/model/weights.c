@@ -2,92 +2,111 @@
 #include "model/weights.h"
 
 #include "base/memory.h"
+#include "model/plan.h"
 #include "ops/conv.h"
 #include <stdlib.h>
-#include <string.h>
+
+/* Weights share blocks: fewer objects for the driver, and huge pages on a CPU. A large weight has one to itself. */
+#define BLOCK_BYTES ((size_t)16 << 20)
+#define LARGE_BYTES ((size_t)4 << 20)
+
+static size_t count_constants(const rnl_graph *graph)
+{
+    size_t bytes = 0;
+    for (size_t i = 0; i < graph->value_count; i++)
+        if (graph->values[i].constant && graph->values[i].constant->size_bytes < LARGE_BYTES &&
+            bytes < BLOCK_BYTES << 8)
+            bytes += graph->values[i].constant->size_bytes;
+    return bytes;
+}
 
 rnl_status rnl_weights_init(rnl_weights *weights, rnl_device *device, const rnl_graph *graph)
 {
-    *weights = (rnl_weights){.device = device, .graph = graph};
-    TRY(rnl_stream_create(device, &weights->stream));
-    if (pthread_mutex_init(&weights->lock, NULL) != 0) {
-        rnl_stream_release(weights->stream);
-        weights->stream = NULL;
-        return FAIL(RNL_RESOURCE_EXHAUSTED, "no mutex for the model's weights");
-    }
-    return RNL_OK;
-}
-
-static void free_staged(rnl_weights *weights)
-{
-    for (size_t i = 0; i < weights->staged_count; i++)
-        free(weights->staged[i]);
-    weights->staged_count = 0;
+    *weights = (rnl_weights){.device = device, .graph = graph, .expected_bytes = count_constants(graph)};
+    TRY(rnl_alloc(graph->value_count, sizeof *weights->first, &weights->first));
+    rnl_status status = rnl_stream_create(device, &weights->stream);
+    if (status == RNL_OK && pthread_mutex_init(&weights->lock, NULL) != 0)
+        status = FAIL(RNL_RESOURCE_EXHAUSTED, "no mutex for the model's weights");
+    if (status == RNL_OK)
+        return RNL_OK;
+    rnl_stream_release(weights->stream);
+    free(weights->first);
+    *weights = (rnl_weights){0};
+    return status;
 }
 
 void rnl_weights_free(rnl_weights *weights)
 {
     if (!weights->stream)
         return;
-    (void)!rnl_stream_synchronize(weights->stream);
-    free_staged(weights);
-    for (size_t i = 0; i < weights->count; i++)
-        rnl_buffer_release(weights->items[i].buffer);
+    for (size_t i = 0; i < weights->block_count; i++)
+        rnl_buffer_release(weights->blocks[i].buffer);
+    free(weights->blocks);
     free(weights->items);
-    free(weights->staged);
+    free(weights->first);
     rnl_stream_release(weights->stream);
     pthread_mutex_destroy(&weights->lock);
     weights->stream = NULL;
 }
 
-/* Scatters a row-major tensor into a packed view, one innermost row at a time. */
-static void pack(const rnl_host_tensor *source, const rnl_view *view, unsigned char *target)
+/* ---- places --------------------------------------------------------------------------------------------------- */
+
+static rnl_status add_block(rnl_weights *weights, size_t bytes)
 {
-    size_t bytes = rnl_dtype_bytes(source->dtype), rank = view->rank;
-    int64_t index[RNL_MAX_RANK] = {0};
-    const unsigned char *from = source->data;
-    int64_t inner = view->shape[rank - 1], inner_stride = view->stride[rank - 1];
-    int64_t rows = rnl_view_elements(view) / (inner ? inner : 1);
-    for (int64_t row = 0; row < rows; row++) {
-        int64_t at = view->offset;
-        for (size_t i = 0; i + 1 < rank; i++)
-            at += index[i] * view->stride[i];
-        for (int64_t i = 0; i < inner; i++, from += bytes)
-            memcpy(target + (size_t)(at + i * inner_stride) * bytes, from, bytes);
-        for (size_t i = rank - 1; i-- > 0;) {
-            if (++index[i] < view->shape[i])
-                break;
-            index[i] = 0;
-        }
-    }
+    TRY(rnl_grow(&weights->blocks, &weights->block_capacity, weights->block_count + 1, sizeof *weights->blocks));
+    rnl_weight_block *block = &weights->blocks[weights->block_count];
+    *block = (rnl_weight_block){0};
+    TRY(rnl_buffer_create(weights->device, RNL_MEMORY_DEVICE, bytes, &block->buffer));
+    weights->block_count++;
+    return RNL_OK;
 }
 
-static rnl_status pack_conv(rnl_weights *weights, const rnl_host_tensor *tensor, rnl_weight *weight)
+/* The rest of a block that is not filled yet; false when the weight needs a new one. */
+static bool find_room(rnl_weights *weights, rnl_weight *weight, size_t align)
+{
+    for (size_t i = weights->ready_blocks; i < weights->block_count; i++) {
+        const rnl_weight_block *block = &weights->blocks[i];
+        size_t size = rnl_buffer_size(block->buffer), at = rnl_align_up(block->used_bytes, align);
+        if (at > size || size - at < weight->size_bytes)
+            continue;
+        weight->block = (uint32_t)i;
+        weight->offset_bytes = at;
+        return true;
+    }
+    return false;
+}
+
+/* Near a limit of the device's memory a block is no larger than its first weight. */
+static rnl_status find_place(rnl_weights *weights, rnl_weight *weight)
+{
+    size_t align = rnl_device_get_info(weights->device)->base_align_bytes;
+    bool alone = rnl_arena_is_off() || weight->size_bytes >= LARGE_BYTES;
+    size_t bytes = weight->size_bytes ? weight->size_bytes : 1;
+    if (!alone && find_room(weights, weight, align))
+        return RNL_OK;
+    size_t wanted = weights->expected_bytes < BLOCK_BYTES ? weights->expected_bytes : BLOCK_BYTES;
+    rnl_status status = add_block(weights, alone || wanted < bytes ? bytes : wanted);
+    if (status == RNL_RESOURCE_EXHAUSTED && !alone && wanted > bytes)
+        status = add_block(weights, bytes);
+    TRY(status);
+    weight->block = (uint32_t)(weights->block_count - 1);
+    weight->offset_bytes = 0;
+    return RNL_OK;
+}
+
+static rnl_status describe(const rnl_host_tensor *tensor, rnl_weight *weight)
 {
     int64_t elements = 0;
-    bool transposed = weight->packing == RNL_PACKING_CONV_TRANSPOSE;
-    rnl_conv_weight_layout(transposed, weight->groups, 0, tensor->dtype, tensor->rank, tensor->shape, &weight->view,
-                           &elements);
-    size_t bytes;
-    if (elements < 0 || !rnl_size_mul((size_t)elements, rnl_dtype_bytes(tensor->dtype), &bytes))
+    if (weight->packing == RNL_PACKING_PLAIN) {
+        weight->view = rnl_view_row_major(0, tensor->dtype, tensor->rank, tensor->shape);
+        weight->size_bytes = tensor->size_bytes;
+        return RNL_OK;
+    }
+    rnl_conv_weight_layout(weight->packing == RNL_PACKING_CONV_TRANSPOSE, weight->groups, 0, tensor->dtype,
+                           tensor->rank, tensor->shape, &weight->view, &elements);
+    if (elements < 0 || !rnl_size_mul((size_t)elements, rnl_dtype_bytes(tensor->dtype), &weight->size_bytes))
         return FAIL(RNL_RESOURCE_EXHAUSTED, "a packed weight overflows the address space");
-    void *packed = NULL;
-    TRY(rnl_grow(&weights->staged, &weights->staged_capacity, weights->staged_count + 1, sizeof *weights->staged));
-    TRY(rnl_alloc(bytes ? bytes : 1, 1, &packed));
-    pack(tensor, &weight->view, packed);
-    weights->staged[weights->staged_count++] = packed;
-    TRY(rnl_buffer_create(weights->device, RNL_MEMORY_DEVICE, bytes ? bytes : 1, &weight->buffer));
-    weight->size_bytes = bytes;
-    return bytes ? rnl_stream_write(weights->stream, weight->buffer, 0, packed, bytes) : RNL_OK;
-}
-
-static rnl_status upload_plain(rnl_weights *weights, const rnl_host_tensor *tensor, rnl_weight *weight)
-{
-    size_t bytes = tensor->size_bytes;
-    weight->view = rnl_view_row_major(0, tensor->dtype, tensor->rank, tensor->shape);
-    TRY(rnl_buffer_create(weights->device, RNL_MEMORY_DEVICE, bytes ? bytes : 1, &weight->buffer));
-    weight->size_bytes = bytes;
-    return bytes ? rnl_stream_write(weights->stream, weight->buffer, 0, tensor->data, bytes) : RNL_OK;
+    return RNL_OK;
 }
 
 static rnl_status add(rnl_weights *weights, rnl_weight *weight)
@@ -95,42 +114,43 @@ static rnl_status add(rnl_weights *weights, rnl_weight *weight)
     const rnl_value *value = &weights->graph->values[weight->value];
     rnl_status status = RNL_OK;
     GOTO(rnl_grow(&weights->items, &weights->capacity, weights->count + 1, sizeof *weights->items));
-    if (weight->packing == RNL_PACKING_PLAIN)
-        GOTO(upload_plain(weights, value->constant, weight));
-    else
-        GOTO(pack_conv(weights, value->constant, weight));
+    GOTO(describe(value->constant, weight));
+    GOTO(find_place(weights, weight));
+    weights->blocks[weight->block].used_bytes = weight->offset_bytes + weight->size_bytes;
+    weight->next = weights->first[weight->value];
     weights->items[weights->count++] = *weight;
+    weights->first[weight->value] = (uint32_t)weights->count;
     weights->size_bytes += weight->size_bytes;
+    size_t placed = value->constant->size_bytes < LARGE_BYTES ? value->constant->size_bytes : 0;
+    weights->expected_bytes -= placed < weights->expected_bytes ? placed : weights->expected_bytes;
     return RNL_OK;
 done:
-    rnl_buffer_release(weight->buffer);
     return rnl_error_add(status, "placing weight '%s'", value->name);
 }
 
 rnl_status rnl_weights_get(rnl_weights *weights, uint32_t value, rnl_packing packing, int64_t groups,
-                           rnl_buffer **out_buffer, rnl_view *out_view)
+                           rnl_weight_place *out_place, rnl_view *out_view)
 {
-    *out_buffer = NULL;
+    *out_place = (rnl_weight_place){0};
     pthread_mutex_lock(&weights->lock);
-    rnl_weight *found = NULL;
-    for (size_t i = 0; i < weights->count && !found; i++) {
-        rnl_weight *item = &weights->items[i];
-        if (item->value == value && item->packing == packing && item->groups == groups)
-            found = item;
-    }
+    uint32_t at = weights->first[value];
+    while (at && (weights->items[at - 1].packing != packing || weights->items[at - 1].groups != groups))
+        at = weights->items[at - 1].next;
     rnl_status status = RNL_OK;
     rnl_weight weight = {.value = value, .packing = packing, .groups = groups};
-    if (!found) {
+    if (at)
+        weight = weights->items[at - 1];
+    else
         status = add(weights, &weight);
-        found = &weight;
-    }
     if (status == RNL_OK) {
-        *out_buffer = found->buffer;
-        *out_view = found->view;
+        *out_place = (rnl_weight_place){weights->blocks[weight.block].buffer, weight.offset_bytes, weight.size_bytes};
+        *out_view = weight.view;
     }
     pthread_mutex_unlock(&weights->lock);
     return status;
 }
+
+/* ---- flushing ------------------------------------------------------------------------------------------------- */
 
 uint64_t rnl_weights_mark(rnl_weights *weights)
 {
@@ -145,11 +165,13 @@ static void forget_pending(rnl_weights *weights)
 {
     rnl_error error = *rnl_last_error();
     rnl_stream *stream = NULL;
-    while (weights->count > weights->uploaded_count) {
+    while (weights->count > weights->ready_items) {
         rnl_weight *item = &weights->items[--weights->count];
         weights->size_bytes -= item->size_bytes;
-        rnl_buffer_release(item->buffer);
+        weights->first[item->value] = item->next;
     }
+    while (weights->block_count > weights->ready_blocks)
+        rnl_buffer_release(weights->blocks[--weights->block_count].buffer);
     if (rnl_stream_create(weights->device, &stream) == RNL_OK) {
         rnl_stream_release(weights->stream);
         weights->stream = stream;
@@ -161,13 +183,13 @@ static void forget_pending(rnl_weights *weights)
 rnl_status rnl_weights_flush(rnl_weights *weights, uint64_t mark)
 {
     pthread_mutex_lock(&weights->lock);
-    rnl_status status = rnl_stream_synchronize(weights->stream);
-    free_staged(weights);
+    rnl_status status = weights->ready_items < weights->count ? rnl_weights_fill(weights) : RNL_OK;
     if (status != RNL_OK)
         forget_pending(weights);
     else if (weights->failures != mark)
         status = FAIL(RNL_UNAVAILABLE, "an upload of weights failed in another thread");
-    weights->uploaded_count = weights->count;
+    weights->ready_items = weights->count;
+    weights->ready_blocks = weights->block_count;
     pthread_mutex_unlock(&weights->lock);
     return status;
 }

@@ -166,15 +166,33 @@ void rnl_map_close(rnl_map *map)
     *map = (rnl_map){0};
 }
 
+static bool lies_in(const rnl_map *map, const void *start, size_t size_bytes)
+{
+    uintptr_t base = (uintptr_t)map->data, at = (uintptr_t)start;
+    return map->data && at >= base && at - base <= map->size_bytes && size_bytes <= map->size_bytes - (at - base);
+}
+
 void rnl_map_forget(const rnl_map *map, const void *start, size_t size_bytes)
 {
-    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
-    uintptr_t base = (uintptr_t)map->data, at = (uintptr_t)start;
-    if (!map->data || at < base || at - base > map->size_bytes || size_bytes > map->size_bytes - (at - base))
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), at = (uintptr_t)start;
+    if (!lies_in(map, start, size_bytes))
         return;
     uintptr_t first = (at + page - 1) & ~(page - 1), end = (at + size_bytes) & ~(page - 1);
     if (first < end)
         (void)madvise((void *)first, end - first, MADV_DONTNEED); /* only advice */
+}
+
+void rnl_map_expect(const rnl_map *map, const void *start, size_t size_bytes)
+{
+#ifdef MADV_POPULATE_READ
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), at = (uintptr_t)start;
+    if (!lies_in(map, start, size_bytes) || size_bytes == 0)
+        return;
+    uintptr_t first = at & ~(page - 1);
+    (void)madvise((void *)first, at + size_bytes - first, MADV_POPULATE_READ); /* only advice; new with Linux 5.14 */
+#else
+    (void)map, (void)start, (void)size_bytes;
+#endif
 }
 
 /* Reads until `size` bytes or the end of the file. */

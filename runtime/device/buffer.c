@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "device/pool.h"
 #include <stdlib.h>
+#include <sys/mman.h>
 
 rnl_status rnl_buffer_create(rnl_device *device, rnl_memory memory, size_t size_bytes, rnl_buffer **out_buffer)
 {
@@ -53,4 +54,38 @@ size_t rnl_buffer_size(const rnl_buffer *buffer)
 void *rnl_buffer_host(const rnl_buffer *buffer)
 {
     return buffer ? buffer->host : NULL;
+}
+
+/* ---- Filling from the host ---- */
+
+static void prefer_huge_pages(void *memory, size_t size_bytes)
+{
+    const size_t huge = (size_t)2 << 20;
+    uintptr_t start = rnl_align_up((uintptr_t)memory, huge), end = ((uintptr_t)memory + size_bytes) & ~(huge - 1);
+    if (start < end)
+        (void)madvise((void *)start, end - start, MADV_HUGEPAGE); /* only advice */
+}
+
+rnl_status rnl_buffer_map(rnl_stream *stream, rnl_buffer *buffer, void **out_host)
+{
+    cl_int code;
+    *out_host = NULL;
+    TRY(rnl_stream_check(stream));
+    if (!buffer->device->maps_in_place || buffer->device != stream->device)
+        return FAIL(RNL_INTERNAL, "a buffer of %s was to be mapped in place", buffer->device->info.name);
+    void *host =
+        CL_NEW(&code, clEnqueueMapBuffer(stream->queue, buffer->memory, CL_TRUE, CL_MAP_WRITE_INVALIDATE_REGION, 0,
+                                         buffer->size_bytes, 0, NULL, NULL, &code));
+    TRY(rnl_stream_fail(stream, rnl_cl_status(code, "clEnqueueMapBuffer")));
+    prefer_huge_pages(host, buffer->size_bytes);
+    *out_host = host;
+    return RNL_OK;
+}
+
+rnl_status rnl_buffer_unmap(rnl_stream *stream, rnl_buffer *buffer, void *host)
+{
+    cl_int code = clEnqueueUnmapMemObject(stream->queue, buffer->memory, host, 0, NULL, NULL);
+    if (rnl_cl_fault_pending())
+        code = rnl_cl_fault();
+    return rnl_stream_fail(stream, rnl_cl_status(code, "clEnqueueUnmapMemObject"));
 }
