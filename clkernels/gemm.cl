@@ -7,12 +7,16 @@
 //            DOT: a's and b's elements along k are neighbours; vectors lie over k
 //            ANY: any strides and types, one element a work-item
 //   R        rows of dst that a work-item computes (not for ANY)
-//   V        elements of a vector: 4, 8 or 16 (not for ANY). COLUMNS: n >= V * NB
+//   W        elements of a vector: 4, 8 or 16 (not for ANY). COLUMNS: n >= W * NB
 //   NB       COLUMNS: vectors of columns that a work-item computes; DOT: columns
 //   INDEX64  see common.clh
-// check: -DT=F32 -DKIND=COLUMNS -DR=4 -DV=16 -DNB=2
-// check: -DT=F16 -DKIND=DOT -DR=2 -DV=8 -DNB=2
-// check: -DT=BF16 -DKIND=COLUMNS -DR=8 -DV=4 -DNB=1 -DINDEX64
+//   STAGES … a chain at the end: see chain.clh; LANES: COLUMNS applies it to single elements
+// check: -DT=F32 -DKIND=COLUMNS -DR=4 -DW=16 -DNB=2
+// check: -DT=F16 -DKIND=DOT -DR=2 -DW=8 -DNB=2
+// check: -DT=BF16 -DKIND=COLUMNS -DR=8 -DW=4 -DNB=1 -DINDEX64
+// check: -DT=F32 -DKIND=COLUMNS -DR=1 -DW=8 -DNB=2 -DSTAGES=1 -DS1=OP_ADD(v0,y0) -DOPERANDS=1 -DT_Y0=F16 -DY0_STEP=1
+// check: -DT=F32 -DKIND=COLUMNS -DR=1 -DW=8 -DNB=2 -DLANES -DSTAGES=1 -DS1=OP_MUL(v0,K(0))
+// check: -DT=F16 -DKIND=ANY -DSTAGES=1 -DS1=OP_MAX(v0,y0) -DOPERANDS=1 -DT_Y0=BF16 -DY0_STEP=0
 // check: -DT=I32 -DKIND=ANY
 // check: -DT=U64 -DKIND=ANY -DINDEX64
 #include "common.clh"
@@ -24,9 +28,20 @@
 #if !defined(T) || !defined(KIND)
 #error "gemm.cl needs T and KIND"
 #endif
-#if KIND != ANY && (!defined(R) || !defined(V) || !defined(NB))
-#error "gemm.cl needs R, V and NB"
+#if KIND != ANY && (!defined(R) || !defined(W) || !defined(NB))
+#error "gemm.cl needs R, W and NB"
 #endif
+#if KIND == COLUMNS && !defined(LANES)
+#define V W
+#else
+#define V 1
+#endif
+#define STRIDES_T idx8_t // of the batch dimensions, the last one first; s6: of a row; s7: of a column
+#ifdef STAGES
+#include "map_ops.clh"
+#define FLOATV value_t
+#endif
+#include "chain.clh"
 
 #define VALUE COMPUTE(T)
 #if IS_FLOAT(T)
@@ -42,7 +57,7 @@
     __global const STORAGE(T) *a, idx_t a_offset, __global const STORAGE(T) *b, idx_t b_offset,                        \
         __global const STORAGE(T) * c, idx_t c_offset, __global STORAGE(T) * dst, idx_t dst_offset, idx4_t size,       \
         idx8_t stride, idx8_t batch, idx8_t a_batch, idx8_t b_batch, idx8_t c_batch, idx8_t dst_batch, SCALAR alpha,   \
-        SCALAR beta, int2 flags
+        SCALAR beta, int2 flags CHAIN_ARGUMENTS
 
 #define ADD_BATCH_DIMENSION(s)                                                                                         \
     do {                                                                                                               \
@@ -51,12 +66,21 @@
         b += at_ * b_batch.s;                                                                                          \
         c_offset += at_ * c_batch.s;                                                                                   \
         dst_offset += at_ * dst_batch.s;                                                                               \
+        PASTE2_(MOVE_OPERANDS_, OPERANDS)(s)                                                                           \
     } while (0)
+#define MOVE_OPERANDS_0(s)
+#define MOVE_OPERANDS_1(s) base.s0 += at_ * stride_y0.s;
+#define MOVE_OPERANDS_2(s) MOVE_OPERANDS_1(s) base.s1 += at_ * stride_y1.s;
+#define MOVE_OPERANDS_3(s) MOVE_OPERANDS_2(s) base.s2 += at_ * stride_y2.s;
+#define MOVE_OPERANDS_4(s) MOVE_OPERANDS_3(s) base.s3 += at_ * stride_y3.s;
 
-// Moves the arguments to this work-item's matrices. c may be NULL, so its offset moves instead.
+#define BASE_OF_OPERAND(i) base.s##i = offset_y##i;
+// Moves the arguments to this work-item's matrices; base: where the chain's operands begin. c may be NULL, so its offset moves instead.
 #define FIND_MATRICES                                                                                                  \
+    idx4_t base = 0;                                                                                                   \
+    FOR_OPERANDS(BASE_OF_OPERAND)                                                                                      \
     do {                                                                                                               \
-        idx_t rest = grid2;                                                                          \
+        idx_t rest = grid2;                                                                                            \
         a += a_offset;                                                                                                 \
         b += b_offset;                                                                                                 \
         ADD_BATCH_DIMENSION(s0);                                                                                       \
@@ -74,14 +98,31 @@
     const idx_t grid0 = (idx_t)get_global_id(0), grid1 = (idx_t)get_global_id(1), grid2 = (idx_t)get_global_id(2);     \
     const idx_t grid_row = flags.y ? grid0 : grid1, grid_column = flags.y ? grid1 : grid0
 
+// A function's arguments for CHAIN_ARGUMENTS, in the kernel and in a function that got them.
+#define PASS_OPERAND(i) , operand##i, base.s##i, stride_y##i
+#define PASS_BASE(i) , operand##i, offset_y##i, stride_y##i
+#if STAGES > 0
+#define PASS_CHAIN , chain_scalars FOR_OPERANDS(PASS_OPERAND)
+#define PASS_BASES , chain_scalars FOR_OPERANDS(PASS_BASE)
+#else
+#define PASS_CHAIN
+#define PASS_BASES
+#endif
+#define AT(i) const idx_t at##i = offset_y##i + m * stride_y##i.s6 + n * stride_y##i.s7;
+
+#if V == 1 || STAGES == 0
 static inline void store_element(__global STORAGE(T) *dst, idx_t at, __global const STORAGE(T) *c, idx_t c_at,
-                                 VALUE sum, SCALAR alpha, SCALAR beta, bool has_c)
+                                 VALUE sum, SCALAR alpha, SCALAR beta, bool has_c, idx_t m, idx_t n CHAIN_ARGUMENTS)
 {
-    VALUE value = (VALUE)alpha * sum;
+    VALUE v0 = (VALUE)alpha * sum;
     if (has_c)
-        value += (VALUE)beta * LOAD(T, c, c_at);
-    STORE(T, dst, at, value);
+        v0 += (VALUE)beta * LOAD(T, c, c_at);
+    FOR_OPERANDS(AT)
+    LOAD_OPERANDS
+    CHAIN
+    STORE(T, dst, at, CHAIN_RESULT);
 }
+#endif
 
 #if KIND == ANY
 __kernel void gemm(GEMM_ARGUMENTS)
@@ -97,12 +138,12 @@ __kernel void gemm(GEMM_ARGUMENTS)
     for (idx_t k = 0; k < size.s2; k++)
         sum += LOAD(T, a, k * stride.s1) * LOAD(T, b, k * stride.s2);
     store_element(dst, dst_offset + row * stride.s6 + column * stride.s7, c,
-                  c_offset + row * stride.s4 + column * stride.s5, sum, alpha, beta, flags.x);
+                  c_offset + row * stride.s4 + column * stride.s5, sum, alpha, beta, flags.x, row, column PASS_CHAIN);
 }
 #endif
 
 #if KIND != ANY
-#define VECTOR PASTE2_(VALUE, V)
+#define VECTOR PASTE2_(VALUE, W)
 
 // Rows first … first + R - 1; those from begin on are this work-item's. Rows beyond the last one repeat it, and are not
 // stored.
@@ -121,30 +162,42 @@ __kernel void gemm(GEMM_ARGUMENTS)
 #endif
 
 #if KIND == COLUMNS
-// Lanes from `begin` on.
+// Lanes from `begin` on. With a chain on vectors, dst's columns are neighbours, and c's are or repeat.
 static inline void store_vector(__global STORAGE(T) *dst, idx_t at, idx_t step, __global const STORAGE(T) *c,
-                                idx_t c_at, idx_t c_step, VECTOR sum, SCALAR alpha, SCALAR beta, bool has_c, int begin)
+                                idx_t c_at, idx_t c_step, VECTOR sum, SCALAR alpha, SCALAR beta, bool has_c, int begin,
+                                idx_t m, idx_t n CHAIN_ARGUMENTS)
 {
-    if (begin <= 0 && step == 1 && (!has_c || c_step == 0 || c_step == 1)) {
-        VECTOR value = (VECTOR)((VALUE)alpha) * sum;
+#if V > 1
+    if (STAGES > 0 || (begin <= 0 && step == 1 && (!has_c || c_step == 0 || c_step == 1))) {
+        VECTOR v0 = (VECTOR)((VALUE)alpha) * sum;
         if (has_c)
-            value += (VECTOR)((VALUE)beta) * (c_step ? LOADV(T, V, c, c_at) : (VECTOR)(LOAD(T, c, c_at)));
-        STOREV(T, V, dst, at, value);
+            v0 += (VECTOR)((VALUE)beta) * (c_step ? LOADV(T, V, c, c_at) : (VECTOR)(LOAD(T, c, c_at)));
+        FOR_OPERANDS(AT)
+        LOAD_OPERANDS
+        CHAIN
+        if (begin <= 0)
+            STOREV(T, V, dst, at, CHAIN_RESULT);
+        else
+            STORE_LANES(T, V, dst, at, CHAIN_RESULT, begin, V);
         return;
     }
-    VALUE lanes[V];
-    PASTE2_(vstore, V)(sum, 0, lanes);
-    for (int i = max(begin, 0); i < V; i++)
-        store_element(dst, at + i * step, c, c_at + i * c_step, lanes[i], alpha, beta, has_c);
+#endif
+#if V == 1 || STAGES == 0
+    VALUE lanes[W];
+    PASTE2_(vstore, W)(sum, 0, lanes);
+    for (int i = max(begin, 0); i < W; i++)
+        store_element(dst, at + i * step, c, c_at + i * c_step, lanes[i], alpha, beta, has_c, m,
+                      n + i PASS_BASES);
+#endif
 }
 
 __kernel void gemm(GEMM_ARGUMENTS)
 {
     FIND_GRID;
-    const idx_t column_wish = grid_column * (V * NB);
+    const idx_t column_wish = grid_column * (W * NB);
     if (grid_row * R >= size.s0 || column_wish >= size.s1 || grid2 >= size.s3)
         return;
-    const idx_t column = min(column_wish, size.s1 - V * NB);
+    const idx_t column = min(column_wish, size.s1 - W * NB);
     FIND_MATRICES;
     FIND_ROWS;
     b += column;
@@ -158,7 +211,7 @@ __kernel void gemm(GEMM_ARGUMENTS)
         VECTOR y[NB];
 #pragma unroll
         for (int j = 0; j < NB; j++)
-            y[j] = LOADV(T, V, b, j * V);
+            y[j] = LOADV(T, W, b, j * W);
 #pragma unroll
         for (int r = 0; r < R; r++) {
             const VECTOR x = (VECTOR)(LOAD(T, rows[r], a_at));
@@ -173,10 +226,10 @@ __kernel void gemm(GEMM_ARGUMENTS)
     COPY_SUMS;
     for (int r = begin; r < R && first + r < size.s0; r++)
         for (int j = 0; j < NB; j++) {
-            const idx_t m = first + r, n = column + j * V;
+            const idx_t m = first + r, n = column + j * W;
             store_vector(dst, dst_offset + m * stride.s6 + n * stride.s7, stride.s7, c,
                          c_offset + m * stride.s4 + n * stride.s5, stride.s5, sums[r * NB + j], alpha, beta, flags.x,
-                         (int)(column_wish - n));
+                         (int)(column_wish - n), m, n PASS_CHAIN);
         }
 }
 #endif
@@ -184,12 +237,12 @@ __kernel void gemm(GEMM_ARGUMENTS)
 #if KIND == DOT
 static inline VALUE sum_of_lanes(VECTOR v)
 {
-#if V == 16
+#if W == 16
     const PASTE2_(VALUE, 8) v8 = v.lo + v.hi;
-#elif V == 8
+#elif W == 8
     const PASTE2_(VALUE, 8) v8 = v;
 #endif
-#if V == 4
+#if W == 4
     const PASTE2_(VALUE, 4) v4 = v;
 #else
     const PASTE2_(VALUE, 4) v4 = v8.lo + v8.hi;
@@ -214,14 +267,14 @@ __kernel void gemm(GEMM_ARGUMENTS)
     for (int i = 0; i < R * NB; i++)
         sum[i] = 0;
     idx_t k = 0;
-    for (; k + V <= size.s2; k += V) {
+    for (; k + W <= size.s2; k += W) {
         VECTOR y[NB];
 #pragma unroll
         for (int j = 0; j < NB; j++)
-            y[j] = LOADV(T, V, columns[j], k);
+            y[j] = LOADV(T, W, columns[j], k);
 #pragma unroll
         for (int r = 0; r < R; r++) {
-            const VECTOR x = LOADV(T, V, rows[r], k);
+            const VECTOR x = LOADV(T, W, rows[r], k);
 #pragma unroll
             for (int j = 0; j < NB; j++)
                 sum[r * NB + j] = fma(x, y[j], sum[r * NB + j]);
@@ -236,7 +289,7 @@ __kernel void gemm(GEMM_ARGUMENTS)
             for (idx_t rest = k; rest < size.s2; rest++)
                 value = fma(LOAD(T, a, m * stride.s0 + rest), LOAD(T, b, n * stride.s3 + rest), value);
             store_element(dst, dst_offset + m * stride.s6 + n * stride.s7, c, c_offset + m * stride.s4 + n * stride.s5,
-                          value, alpha, beta, flags.x);
+                          value, alpha, beta, flags.x, m, n PASS_CHAIN);
         }
 }
 #endif

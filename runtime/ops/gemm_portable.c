@@ -97,6 +97,20 @@ static void add_arguments(rnl_step_builder *step, const rnl_gemm_problem *proble
     rnl_step_value(step, flags, sizeof flags);
 }
 
+static bool is_unit_or_zero(int64_t stride)
+{
+    return stride == 0 || stride == 1;
+}
+
+/* Everything that a vector of columns meets when it is stored is a vector, or one element that repeats. */
+static bool chain_takes_vectors(const rnl_gemm_problem *problem)
+{
+    bool takes = problem->dst_n == 1 && is_unit_or_zero(problem->c_n);
+    for (size_t i = 0; i < problem->chain->operand_count; ++i)
+        takes = takes && is_unit_or_zero(problem->operand_n[i]);
+    return takes;
+}
+
 static void add_grid(rnl_step_builder *step, const rnl_gemm_problem *problem, const gemm_tile *tile, bool rows_first)
 {
     const int64_t width = tile->vector > 1 && tile->kind[0] == 'C' ? tile->vector * tile->count : tile->count;
@@ -123,9 +137,12 @@ rnl_status rnl_gemm_portable_append(rnl_step_list *list, const char *name, const
     rnl_step_type(&step, "T", kernel_type(problem->dst->dtype));
     rnl_step_define(&step, "KIND=%s", tile.kind);
     if (tile.vector > 1)
-        rnl_step_define(&step, "R=%lld -DV=%lld -DNB=%lld", (long long)tile.rows, (long long)tile.vector,
+        rnl_step_define(&step, "R=%lld -DW=%lld -DNB=%lld", (long long)tile.rows, (long long)tile.vector,
                         (long long)tile.count);
+    if (problem->chain && tile.kind[0] == 'C' && !chain_takes_vectors(problem))
+        rnl_step_define(&step, "LANES");
     add_arguments(&step, problem, rows_first);
+    rnl_gemm_add_chain(&step, problem);
     add_grid(&step, problem, &tile, rows_first);
     step.step.flops = rnl_gemm_flops(problem);
     step.step.bytes = rnl_gemm_bytes(problem);

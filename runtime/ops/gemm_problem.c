@@ -27,6 +27,15 @@ static rnl_status check_types(const rnl_gemm_params *params, const rnl_view *a, 
     return RNL_OK;
 }
 
+static rnl_status check_views(rnl_gemm_problem *problem)
+{
+    const rnl_view *views[4 + RNL_CHAIN_MAX_OPERANDS] = {problem->a, problem->b, problem->c, problem->dst};
+    const size_t operands = problem->chain ? problem->chain->operand_count : 0;
+    for (size_t i = 0; i < operands && i < RNL_CHAIN_MAX_OPERANDS; ++i)
+        views[4 + i] = &problem->chain->operands[i];
+    return rnl_views_check(views, sizeof views / sizeof *views, &problem->index64);
+}
+
 static rnl_status check_matrices(const rnl_view *a, const rnl_view *b, const rnl_view *dst)
 {
     if (a->rank < 2 || b->rank < 2 || dst->rank < 2)
@@ -57,7 +66,7 @@ static rnl_status find_batch(rnl_gemm_problem *problem)
     rnl_dims *batch = &problem->batch;
     const rnl_view *dst = problem->dst;
     int64_t c_stride[RNL_MAX_RANK] = {0};
-    *batch = (rnl_dims){.rank = dst->rank - 2, .views = 4};
+    *batch = (rnl_dims){.rank = dst->rank - 2, .views = RNL_GEMM_OPERAND};
     TRY(broadcast_batch(problem->a, dst, batch->stride[RNL_GEMM_A]), "broadcasting a matrix product's first factor");
     TRY(broadcast_batch(problem->b, dst, batch->stride[RNL_GEMM_B]), "broadcasting a matrix product's second factor");
     if (problem->c)
@@ -72,12 +81,32 @@ static rnl_status find_batch(rnl_gemm_problem *problem)
     return RNL_OK;
 }
 
+static rnl_status find_operands(rnl_gemm_problem *problem)
+{
+    rnl_dims *batch = &problem->batch;
+    const rnl_chain *chain = problem->chain;
+    const size_t rank = problem->dst->rank;
+    if (!chain)
+        return RNL_OK;
+    TRY(rnl_chain_check(chain, problem->dst), "at the end of a matrix product");
+    for (size_t i = 0; i < chain->operand_count; ++i) {
+        int64_t *stride = batch->stride[batch->views++];
+        TRY(rnl_chain_broadcast(chain, i, problem->dst, stride));
+        problem->operand_m[i] = stride[rank - 2];
+        problem->operand_n[i] = stride[rank - 1];
+    }
+    return RNL_OK;
+}
+
 /* The batch dimension continues the rows: nothing changes from the last row of a matrix to the next matrix. */
 static bool continues_rows(const rnl_gemm_problem *problem, size_t dim)
 {
     const rnl_dims *batch = &problem->batch;
     if (batch->stride[RNL_GEMM_B][dim] != 0)
         return false;
+    for (size_t i = 0; problem->m > 1 && i + RNL_GEMM_OPERAND < batch->views; ++i)
+        if (batch->stride[RNL_GEMM_OPERAND + i][dim] != problem->operand_m[i] * problem->m)
+            return false;
     return problem->m == 1 || (batch->stride[RNL_GEMM_A][dim] == problem->a_m * problem->m &&
                                batch->stride[RNL_GEMM_DST][dim] == problem->dst_m * problem->m &&
                                batch->stride[RNL_GEMM_C][dim] == problem->c_m * problem->m);
@@ -93,6 +122,8 @@ static void merge_batch_into_rows(rnl_gemm_problem *problem)
             problem->a_m = batch->stride[RNL_GEMM_A][dim];
             problem->c_m = batch->stride[RNL_GEMM_C][dim];
             problem->dst_m = batch->stride[RNL_GEMM_DST][dim];
+            for (size_t i = 0; i + RNL_GEMM_OPERAND < batch->views; ++i)
+                problem->operand_m[i] = batch->stride[RNL_GEMM_OPERAND + i][dim];
         }
         problem->m *= batch->shape[dim];
     }
@@ -103,13 +134,13 @@ rnl_status rnl_gemm_describe(const rnl_gemm_params *params, const rnl_view *a, c
 {
     if (!rnl_view_exists(c))
         c = NULL;
-    if (params->chain)
-        return FAIL(RNL_UNIMPLEMENTED, "a matrix product that ends with a chain");
-    rnl_gemm_problem problem = {.alpha = params->alpha, .beta = params->beta, .a = a, .b = b, .c = c, .dst = dst};
+    rnl_gemm_problem problem = {
+        .alpha = params->alpha, .beta = params->beta, .a = a, .b = b, .c = c, .dst = dst, .chain = params->chain};
     TRY(check_types(params, a, b, c, dst));
-    TRY(rnl_views_check((const rnl_view *[]){a, b, c, dst}, 4, &problem.index64));
+    TRY(check_views(&problem));
     TRY(check_matrices(a, b, dst));
     TRY(find_batch(&problem));
+    TRY(find_operands(&problem));
     if (params->beta == 0)
         problem.c = NULL;
     problem.m = dst->shape[dst->rank - 2];
@@ -132,7 +163,8 @@ rnl_status rnl_gemm_describe(const rnl_gemm_params *params, const rnl_view *a, c
 
 uint64_t rnl_gemm_flops(const rnl_gemm_problem *problem)
 {
-    return 2 * (uint64_t)rnl_view_elements(problem->dst) * (uint64_t)problem->k;
+    return 2 * (uint64_t)rnl_view_elements(problem->dst) * (uint64_t)problem->k +
+           rnl_chain_flops(problem->chain, problem->dst);
 }
 
 uint64_t rnl_gemm_bytes(const rnl_gemm_problem *problem)
@@ -141,5 +173,19 @@ uint64_t rnl_gemm_bytes(const rnl_gemm_problem *problem)
                         (uint64_t)rnl_view_elements(problem->dst);
     if (problem->c)
         elements += (uint64_t)rnl_view_elements(problem->c);
-    return elements * rnl_dtype_bytes(problem->dst->dtype);
+    return elements * rnl_dtype_bytes(problem->dst->dtype) + rnl_chain_bytes(problem->chain);
+}
+
+void rnl_gemm_add_chain(rnl_step_builder *step, const rnl_gemm_problem *problem)
+{
+    int64_t strides[RNL_CHAIN_MAX_OPERANDS][RNL_MAX_RANK] = {{0}};
+    const rnl_dims *batch = &problem->batch;
+    for (size_t i = 0; problem->chain && i < problem->chain->operand_count; ++i) {
+        for (size_t d = 0; d < batch->rank; ++d)
+            strides[i][d] = batch->stride[RNL_GEMM_OPERAND + i][batch->rank - 1 - d];
+        strides[i][6] = problem->operand_m[i];
+        strides[i][7] = problem->operand_n[i];
+    }
+    rnl_chain_define(step, problem->chain, problem->operand_n);
+    rnl_chain_arguments(step, problem->chain, 8, (const int64_t (*)[RNL_MAX_RANK])strides, 8);
 }

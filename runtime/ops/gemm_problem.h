@@ -9,21 +9,26 @@
 #define RNL_GEMM_MAX_BATCH_DIMS 6
 
 /* The views in a rnl_dims of a problem. */
-enum { RNL_GEMM_DST, RNL_GEMM_A, RNL_GEMM_B, RNL_GEMM_C };
+enum { RNL_GEMM_DST, RNL_GEMM_A, RNL_GEMM_B, RNL_GEMM_C, RNL_GEMM_OPERAND };
 
 typedef struct rnl_gemm_problem {
     float alpha, beta;
     const rnl_view *a, *b, *c, *dst; /* c is NULL when there is none, or beta is 0 */
+    const rnl_chain *chain;          /* or NULL */
     bool index64;
     int64_t m, n, k;
-    int64_t a_m, a_k, b_k, b_n, c_m, c_n, dst_m, dst_n; /* strides */
-    rnl_dims batch;                                     /* what is left of the batch dimensions */
+    int64_t a_m, a_k, b_k, b_n, c_m, c_n, dst_m, dst_n;                           /* strides */
+    int64_t operand_m[RNL_CHAIN_MAX_OPERANDS], operand_n[RNL_CHAIN_MAX_OPERANDS]; /* strides of the chain's */
+    rnl_dims batch; /* what is left of the batch dimensions */
 } rnl_gemm_problem;
 
 rnl_status rnl_gemm_describe(const rnl_gemm_params *params, const rnl_view *a, const rnl_view *b, const rnl_view *c,
                              const rnl_view *dst, rnl_gemm_problem *out_problem);
 uint64_t rnl_gemm_flops(const rnl_gemm_problem *problem);
 uint64_t rnl_gemm_bytes(const rnl_gemm_problem *problem);
+/* The chain's defines and arguments; an operand's strides are those of the batch dimensions, the last one first, then
+ * of a row in s6 and of a column in s7. */
+void rnl_gemm_add_chain(rnl_step_builder *step, const rnl_gemm_problem *problem);
 
 rnl_status rnl_gemm_portable_append(rnl_step_list *list, const char *name, const void *problem);
 bool rnl_gemm_clblast_applies(const rnl_device *device, const void *problem);

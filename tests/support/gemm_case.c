@@ -15,6 +15,17 @@ static op_value get_batched(const op_tensor *tensor, const gemm_run *run, const 
     return op_get(tensor, own);
 }
 
+static double apply_chain(const gemm_run *run, double value, const int64_t *at)
+{
+    const size_t rank = run->test.batch_rank + 2;
+    value *= 0.75;
+    for (size_t i = 0; i < run->test.operands; ++i) {
+        const double y = op_get_broadcast(run->operands[i], rank, at).f;
+        value = i == 1 ? value * y : i == 2 ? y - value : value + y;
+    }
+    return isnan(value) || value > -0.5 ? value : -0.5;
+}
+
 op_value gemm_case_reference(void *user, const int64_t *at)
 {
     const gemm_run *run = user;
@@ -34,6 +45,8 @@ op_value gemm_case_reference(void *user, const int64_t *at)
         value.f += (double)test->beta * c.f;
         value.i = (int64_t)((uint64_t)value.i + (uint64_t)(int64_t)test->beta * (uint64_t)c.i);
     }
+    if (test->chain)
+        value.f = apply_chain(run, value.f, at);
     return value;
 }
 
@@ -69,6 +82,45 @@ static void create_addend(gemm_run *run)
     run->c = op_tensor_create(run->test.dtype, rank, shape, OP_ROW_MAJOR);
 }
 
+static rnl_chain_source add_stage(gemm_run *run, rnl_map_op op, rnl_chain_source a, rnl_chain_source b)
+{
+    rnl_chain_source result;
+    ck_assert(rnl_chain_add_stage(&run->chain, op, (const rnl_chain_source[]){a, b}, 0, 0, &result));
+    return result;
+}
+
+static rnl_chain_source add_operand(gemm_run *run, size_t index)
+{
+    const gemm_case *test = &run->test;
+    const rnl_view *dst = &run->dst->view;
+    int64_t shape[RNL_MAX_RANK];
+    rnl_chain_source result;
+    for (size_t i = 0; i < dst->rank; ++i)
+        shape[i] = test->operand_ones[index] >> (dst->rank - 1 - i) & 1 ? 1 : dst->shape[i];
+    op_tensor *tensor = op_tensor_create(test->operand_types[index] ? test->operand_types[index] : RNL_F32, dst->rank,
+                                         shape, test->operand_layouts[index]);
+    op_fill(tensor, OP_RANDOM, -1, 1);
+    run->operands[index] = tensor;
+    ck_assert(rnl_chain_add_operand(&run->chain, &tensor->view, &result));
+    return result;
+}
+
+static void create_chain(gemm_run *run)
+{
+    rnl_chain_source at = {RNL_CHAIN_INPUT, 0}, scalar;
+    ck_assert(rnl_chain_add_scalar(&run->chain, 0.75f, &scalar));
+    at = add_stage(run, RNL_MAP_MUL, at, scalar);
+    for (size_t i = 0; i < run->test.operands; ++i) {
+        const rnl_chain_source y = add_operand(run, i);
+        if (i == 2)
+            at = add_stage(run, RNL_MAP_SUB, y, at);
+        else
+            at = add_stage(run, i == 1 ? RNL_MAP_MUL : RNL_MAP_ADD, at, y);
+    }
+    ck_assert(rnl_chain_add_scalar(&run->chain, -0.5f, &scalar));
+    add_stage(run, RNL_MAP_MAX, at, scalar);
+}
+
 void gemm_case_create(gemm_run *run)
 {
     const gemm_case *t = &run->test;
@@ -77,6 +129,8 @@ void gemm_case_create(gemm_run *run)
     run->dst = create_matrix(run, t->m, t->n, 0, 0, t->dst_transposed, t->dst_gaps);
     op_fill(run->a, OP_RANDOM, -1, 1);
     op_fill(run->b, OP_RANDOM, -1, 1);
+    if (t->chain)
+        create_chain(run);
     if (!t->c_rank)
         return;
     create_addend(run);
@@ -86,10 +140,11 @@ void gemm_case_create(gemm_run *run)
 static void note(const gemm_case *t)
 {
     op_note("%s m%" PRId64 " n%" PRId64 " k%" PRId64 " batch %zu transposed %d %d %d gaps %d %d %d alpha %g beta %g c "
-            "%zu/%u",
+            "%zu/%u chain %d %zu %u,%u,%u,%u",
             rnl_dtype_name(t->dtype), t->m, t->n, t->k, t->batch_rank, t->a_transposed, t->b_transposed,
             t->dst_transposed, t->a_gaps, t->b_gaps, t->dst_gaps, (double)t->alpha, (double)t->beta, t->c_rank,
-            t->c_ones);
+            t->c_ones, t->chain, t->operands, t->operand_ones[0], t->operand_ones[1], t->operand_ones[2],
+            t->operand_ones[3]);
 }
 
 void gemm_case_defaults(gemm_case *test)
@@ -104,13 +159,20 @@ static op_bound bound_for(const gemm_case *test)
 {
     op_bound bound = op_tolerance(test->dtype);
     const double unit = test->dtype == RNL_F64 ? 0x1p-52 : 0x1p-23;
-    bound.absolute += ((double)test->k + 1) * unit * (fabs((double)test->alpha) + fabs((double)test->beta));
+    const double terms = (double)test->k + 1 + (test->chain ? 8 : 0);
+    bound.absolute += terms * unit * (fabs((double)test->alpha) + fabs((double)test->beta));
     return bound;
+}
+
+rnl_gemm_params gemm_case_params(gemm_run *run)
+{
+    return (rnl_gemm_params){
+        .alpha = run->test.alpha, .beta = run->test.beta, .chain = run->test.chain ? &run->chain : NULL};
 }
 
 void gemm_case_enqueue(gemm_run *run)
 {
-    const rnl_gemm_params params = {.alpha = run->test.alpha, .beta = run->test.beta};
+    const rnl_gemm_params params = gemm_case_params(run);
     op_expect(RNL_OK, rnl_op_gemm(op_list(), &params, &run->a->view, &run->b->view, run->c ? &run->c->view : NULL,
                                   &run->dst->view));
 }

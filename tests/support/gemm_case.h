@@ -18,16 +18,25 @@ typedef struct gemm_case {
     float alpha, beta; /* 0, 0: 1, 1 */
     size_t c_rank;
     uint32_t c_ones;
+    /* A chain at the end: v * 0.75, then + y0, * y1, y2 - v, + y3 for as many operands as there are, then max(v, -0.5).
+     * Of each: the dimensions (bits from the right) that are 1, its type, its layout in memory. */
+    size_t operands;
+    bool chain;
+    uint32_t operand_ones[4];
+    rnl_dtype operand_types[4]; /* 0: F32 */
+    op_layout operand_layouts[4];
 } gemm_case;
 
 typedef struct gemm_run {
     gemm_case test;
-    op_tensor *a, *b, *c, *dst;
+    op_tensor *a, *b, *c, *dst, *operands[4];
+    rnl_chain chain;
 } gemm_run;
 
 /* Sets what 0 stands for. */
 void gemm_case_defaults(gemm_case *test);
 void gemm_case_create(gemm_run *run);
+rnl_gemm_params gemm_case_params(gemm_run *run);
 void gemm_case_enqueue(gemm_run *run);
 /* Runs what is enqueued and compares. */
 void gemm_case_check(gemm_run *run);
