@@ -9,7 +9,8 @@
 /* The process's exit code. A function that returns one has recorded a failure unless it is RNL_EXIT_DONE. */
 typedef enum rnl_exit { RNL_EXIT_DONE, RNL_EXIT_FAILED, RNL_EXIT_USAGE } rnl_exit;
 
-/* Each records the message that main() prints at the end; the first failure stays. `command` is "run", "info" or "". */
+/* Each records the message that main() prints at the end; the first failure stays. `command` is "run", "bench", "info"
+ * or "". */
 rnl_exit rnl_cli_fail(const char *format, ...) RNL_PRINTF(1, 2);
 rnl_exit rnl_cli_usage(const char *command, const char *format, ...) RNL_PRINTF(2, 3);
 /* The library's last error; the format adds a last line to it, unless it is empty. */
@@ -27,7 +28,8 @@ size_t rnl_cli_character_bytes(const char *start);
 
 rnl_exit rnl_cli_info(int argc, char **argv);
 rnl_exit rnl_cli_run(int argc, char **argv);
-/* Full help text of "run", "info" or "" (the command itself). */
+rnl_exit rnl_cli_bench(int argc, char **argv);
+/* Full help text of "run", "bench", "info" or "" (the command itself). */
 const char *rnl_cli_help(const char *command);
 
 #endif

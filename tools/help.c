@@ -7,6 +7,7 @@ static const char help_all[] =
     "usage: runnel info [--json]              platforms, devices, capabilities and caches\n"
     "       runnel info MODEL [--json]        inputs, outputs, metadata and operators of an ONNX model\n"
     "       runnel run MODEL [options]        run a model once on an OpenCL device\n"
+    "       runnel bench MODEL [options]      how long a run takes, and each of its steps\n"
     "       runnel COMMAND --help             the options of a command\n"
     "       runnel --version\n"
     "\n"
@@ -52,9 +53,27 @@ static const char help_run[] =
     "      --layout nchw|nhwc     default: nhwc where the model's input ends in 3 channels, else nchw\n"
     "      --color rgb|bgr        default rgb\n";
 
+static const char help_bench[] =
+    "usage: runnel bench MODEL [options]\n"
+    "\n"
+    "Runs an ONNX model for a while, then takes samples of at least 50 ms each, and prints the time of one run: the\n"
+    "samples' median, the smallest, and the one that 90% do not exceed.\n"
+    "\n"
+    "  -i, --shape, --device, --threads, --verbose, and how pictures are read: as for `runnel run`\n"
+    "      --repeat N             N samples (default 20), and N runs for --layers\n"
+    "      --seconds S            the samples together take at least S seconds (default 1)\n"
+    "      --warm S               run for S seconds before (default 1)\n"
+    "      --layers               then measure each step: its time, and how near that is to what the device's\n"
+    "                             arithmetic or memory allows, as two short kernels find it\n"
+    "      --sort run|time        with --layers: in the order of the run (default), or the longest first\n"
+    "      --json FILE            write all figures to FILE\n"
+    "      --help                 print this\n";
+
 const char *rnl_cli_help(const char *command)
 {
     if (strcmp(command, "run") == 0)
         return help_run;
+    if (strcmp(command, "bench") == 0)
+        return help_bench;
     return strcmp(command, "info") == 0 ? help_info : help_all;
 }

@@ -83,9 +83,9 @@ static rnl_exit bind_source(rnl_input_set *set, const char *option)
         return code;
     rnl_cli_clean(set->infos[index].name, name, sizeof name);
     if (!*source)
-        return rnl_cli_usage("run", "--input %s=: the source is missing", name);
+        return rnl_cli_usage(rnl_cli_command(), "--input %s=: the source is missing", name);
     if (set->sources[index])
-        return rnl_cli_usage("run", "input '%s' is given twice", name);
+        return rnl_cli_usage(rnl_cli_command(), "input '%s' is given twice", name);
     set->sources[index] = source;
     return RNL_EXIT_DONE;
 }
@@ -117,7 +117,7 @@ static rnl_exit bind_shape(rnl_input_set *set, const rnl_shape_option *shape)
         return rnl_cli_fail("--shape: say which input it is for, as NAME=SHAPE; the model has %s",
                             list_names(set, names, sizeof names));
     if (set->shapes[index])
-        return rnl_cli_usage("run", "--shape is given twice for input '%s'",
+        return rnl_cli_usage(rnl_cli_command(), "--shape is given twice for input '%s'",
                              rnl_cli_clean(set->infos[index].name, name, sizeof name));
     set->shapes[index] = shape;
     return check_shape(shape, &set->infos[index]);
@@ -142,7 +142,8 @@ rnl_exit rnl_inputs_bind(const rnl_graph *graph, const rnl_run_options *options,
     for (size_t i = 0; code == RNL_EXIT_DONE && !picture && i < out_set->count; i++)
         picture = out_set->sources[i] && rnl_source_is_picture(out_set->sources[i]);
     if (code == RNL_EXIT_DONE && !picture)
-        code = rnl_cli_usage("run", "--%s is given, but no input is a picture", options->picture.first_given);
+        code =
+            rnl_cli_usage(rnl_cli_command(), "--%s is given, but no input is a picture", options->picture.first_given);
     return code;
 }
 

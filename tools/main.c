@@ -14,6 +14,8 @@ static rnl_exit dispatch(int argc, char **argv)
         return rnl_cli_info(argc - 1, argv + 1);
     if (strcmp(command, "run") == 0)
         return rnl_cli_run(argc - 1, argv + 1);
+    if (strcmp(command, "bench") == 0)
+        return rnl_cli_bench(argc - 1, argv + 1);
     bool help = strcmp(command, "--help") == 0 || strcmp(command, "-h") == 0 || strcmp(command, "help") == 0;
     if (help || strcmp(command, "--version") == 0) {
         if (argc > 2)

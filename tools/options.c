@@ -18,23 +18,53 @@ enum {
     LONG_MEAN,
     LONG_STD,
     LONG_LAYOUT,
-    LONG_COLOR
+    LONG_COLOR,
+    LONG_SECONDS,
+    LONG_WARM,
+    LONG_LAYERS,
+    LONG_SORT,
+    LONG_JSON
 };
 
-static const struct option long_options[] = {
-    {"input", required_argument, NULL, 'i'},          {"output", required_argument, NULL, 'o'},
-    {"device", required_argument, NULL, LONG_DEVICE}, {"shape", required_argument, NULL, LONG_SHAPE},
-    {"repeat", required_argument, NULL, LONG_REPEAT}, {"top", required_argument, NULL, LONG_TOP},
-    {"labels", required_argument, NULL, LONG_LABELS}, {"threads", required_argument, NULL, LONG_THREADS},
-    {"verbose", no_argument, NULL, LONG_VERBOSE},     {"help", no_argument, NULL, 'h'},
-    {"size", required_argument, NULL, LONG_SIZE},     {"mean", required_argument, NULL, LONG_MEAN},
-    {"std", required_argument, NULL, LONG_STD},       {"layout", required_argument, NULL, LONG_LAYOUT},
-    {"color", required_argument, NULL, LONG_COLOR},   {NULL, 0, NULL, 0},
+#define OPTIONS_OF_BOTH                                                                                                \
+    {"input", required_argument, NULL, 'i'}, {"device", required_argument, NULL, LONG_DEVICE},                         \
+        {"shape", required_argument, NULL, LONG_SHAPE}, {"repeat", required_argument, NULL, LONG_REPEAT},              \
+        {"threads", required_argument, NULL, LONG_THREADS}, {"verbose", no_argument, NULL, LONG_VERBOSE},              \
+        {"help", no_argument, NULL, 'h'}, {"size", required_argument, NULL, LONG_SIZE},                                \
+        {"mean", required_argument, NULL, LONG_MEAN}, {"std", required_argument, NULL, LONG_STD},                      \
+        {"layout", required_argument, NULL, LONG_LAYOUT},                                                              \
+    {                                                                                                                  \
+        "color", required_argument, NULL, LONG_COLOR                                                                   \
+    }
+
+static const struct option run_options[] = {
+    OPTIONS_OF_BOTH,
+    {"output", required_argument, NULL, 'o'},
+    {"top", required_argument, NULL, LONG_TOP},
+    {"labels", required_argument, NULL, LONG_LABELS},
+    {NULL, 0, NULL, 0},
 };
+
+static const struct option bench_options[] = {
+    OPTIONS_OF_BOTH,
+    {"seconds", required_argument, NULL, LONG_SECONDS},
+    {"warm", required_argument, NULL, LONG_WARM},
+    {"layers", no_argument, NULL, LONG_LAYERS},
+    {"sort", required_argument, NULL, LONG_SORT},
+    {"json", required_argument, NULL, LONG_JSON},
+    {NULL, 0, NULL, 0},
+};
+
+static bool is_bench;
+
+const char *rnl_cli_command(void)
+{
+    return is_bench ? "bench" : "run";
+}
 
 static const char *option_name(int code)
 {
-    for (const struct option *option = long_options; option->name; option++)
+    for (const struct option *option = is_bench ? bench_options : run_options; option->name; option++)
         if (option->val == code)
             return option->name;
     return "?";
@@ -43,7 +73,8 @@ static const char *option_name(int code)
 static rnl_exit bad_value(int code, const char *value, const char *wanted)
 {
     char clean[RNL_CLI_NAME_BYTES];
-    return rnl_cli_usage("run", "--%s %s: %s", option_name(code), rnl_cli_clean(value, clean, sizeof clean), wanted);
+    return rnl_cli_usage(rnl_cli_command(), "--%s %s: %s", option_name(code), rnl_cli_clean(value, clean, sizeof clean),
+                         wanted);
 }
 
 static rnl_exit take_count(int code, const char *value, uint64_t limit, uint64_t *out_count)
@@ -112,7 +143,7 @@ static rnl_exit take_picture_option(int code, const char *value, rnl_picture_opt
 static rnl_exit take_text(int code, const char *value, const char **out_text)
 {
     if (!*value)
-        return rnl_cli_usage("run", "--%s: the value is empty", option_name(code));
+        return rnl_cli_usage(rnl_cli_command(), "--%s: the value is empty", option_name(code));
     *out_text = value;
     return RNL_EXIT_DONE;
 }
@@ -136,6 +167,31 @@ static rnl_exit take_shape(const char *value, rnl_run_options *options)
     if (!rnl_parse_shape(text, shape->shape, RNL_MAX_RANK, &shape->rank))
         return bad_value(LONG_SHAPE, value, "not NAME=1x3x48x320 (1 to 8 sizes)");
     return RNL_EXIT_DONE;
+}
+
+static rnl_exit take_seconds(int code, const char *value, double *out_seconds)
+{
+    static const double most = 3600;
+    if (rnl_parse_seconds(value, most, out_seconds))
+        return RNL_EXIT_DONE;
+    return bad_value(code, value, "not a number from 0 to 3600");
+}
+
+static rnl_exit take_bench_option(int code, const char *value, rnl_run_options *options)
+{
+    switch (code) {
+    case LONG_SECONDS:
+        return take_seconds(code, value, &options->seconds);
+    case LONG_WARM:
+        return take_seconds(code, value, &options->warm_seconds);
+    case LONG_SORT:
+        return take_choice(code, value, "run", "time", &options->sort_by_time);
+    case LONG_JSON:
+        return take_text(code, value, &options->json);
+    default:
+        options->layers = true;
+        return RNL_EXIT_DONE;
+    }
 }
 
 static rnl_exit take_option(int code, const char *value, rnl_run_options *options)
@@ -164,7 +220,8 @@ static rnl_exit take_option(int code, const char *value, rnl_run_options *option
         options->help = true;
         return RNL_EXIT_DONE;
     default:
-        return take_picture_option(code, value, &options->picture);
+        return code < LONG_SECONDS ? take_picture_option(code, value, &options->picture)
+                                   : take_bench_option(code, value, options);
     }
 }
 
@@ -175,12 +232,12 @@ static rnl_exit complain(int code, char **argv)
     char clean[RNL_CLI_NAME_BYTES];
     rnl_cli_clean(argument, clean, sizeof clean);
     if (code == ':')
-        return rnl_cli_usage("run", "%s: the value is missing", clean);
+        return rnl_cli_usage(rnl_cli_command(), "%s: the value is missing", clean);
     if (optopt >= LONG_DEVICE)
-        return rnl_cli_usage("run", "%s: takes no value", clean);
+        return rnl_cli_usage(rnl_cli_command(), "%s: takes no value", clean);
     if (optopt)
-        return rnl_cli_usage("run", "unknown option '-%c'", optopt >= 0x20 && optopt < 0x7f ? optopt : '?');
-    return rnl_cli_usage("run", "unknown option '%s'", clean);
+        return rnl_cli_usage(rnl_cli_command(), "unknown option '-%c'", optopt >= 0x20 && optopt < 0x7f ? optopt : '?');
+    return rnl_cli_usage(rnl_cli_command(), "unknown option '%s'", clean);
 }
 
 static rnl_exit take_operands(int argc, char **argv, rnl_run_options *options)
@@ -189,19 +246,26 @@ static rnl_exit take_operands(int argc, char **argv, rnl_run_options *options)
     if (options->help)
         return RNL_EXIT_DONE;
     if (optind >= argc)
-        return rnl_cli_usage("run", "no model given");
+        return rnl_cli_usage(rnl_cli_command(), "no model given");
     if (optind + 1 < argc)
-        return rnl_cli_usage("run", "one model at a time: '%s' is one too many",
+        return rnl_cli_usage(rnl_cli_command(), "one model at a time: '%s' is one too many",
                              rnl_cli_clean(argv[optind + 1], clean, sizeof clean));
     options->model = argv[optind];
     if (options->labels && !options->top)
-        return rnl_cli_usage("run", "--labels needs --top");
+        return rnl_cli_usage(rnl_cli_command(), "--labels needs --top");
+    if (options->sort_by_time && !options->layers)
+        return rnl_cli_usage(rnl_cli_command(), "--sort needs --layers");
     return RNL_EXIT_DONE;
 }
 
 rnl_exit rnl_run_options_parse(int argc, char **argv, rnl_run_options *out_options)
 {
+    is_bench = strcmp(argv[0], "bench") == 0;
     *out_options = (rnl_run_options){.picture.std = {1, 1, 1}, .verbose = rnl_verbose_wanted()};
+    if (is_bench) {
+        out_options->repeat = 20;
+        out_options->seconds = out_options->warm_seconds = 1;
+    }
     out_options->inputs = calloc((size_t)argc + 1, sizeof *out_options->inputs);
     out_options->shapes = calloc((size_t)argc + 1, sizeof *out_options->shapes);
     if (!out_options->inputs || !out_options->shapes)
@@ -209,7 +273,7 @@ rnl_exit rnl_run_options_parse(int argc, char **argv, rnl_run_options *out_optio
     optind = 0;
     opterr = 0;
     for (;;) {
-        int code = getopt_long(argc, argv, ":hi:o:", long_options, NULL);
+        int code = getopt_long(argc, argv, is_bench ? ":hi:" : ":hi:o:", is_bench ? bench_options : run_options, NULL);
         if (code < 0)
             return take_operands(argc, argv, out_options);
         rnl_exit exit_code = code == ':' || code == '?' ? complain(code, argv) : take_option(code, optarg, out_options);

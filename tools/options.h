@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The arguments of `runnel run`, checked as far as that goes without the model. */
+/* The arguments of `runnel run` and `runnel bench`, checked as far as that goes without the model. */
 #ifndef RUNNEL_CLI_OPTIONS_H
 #define RUNNEL_CLI_OPTIONS_H
 
@@ -40,11 +40,17 @@ typedef struct rnl_run_options {
     const char *labels;
     uint64_t repeat, top, threads;
     bool verbose;
+    /* bench alone */
+    double seconds, warm_seconds;
+    bool layers, sort_by_time;
+    const char *json; /* file; NULL: none */
 } rnl_run_options;
 
-/* Free with rnl_run_options_free whatever it returned. */
+/* argv[0] is the command, "run" or "bench". Free with rnl_run_options_free whatever it returned. */
 rnl_exit rnl_run_options_parse(int argc, char **argv, rnl_run_options *out_options);
 void rnl_run_options_free(rnl_run_options *options);
+/* The command whose options were parsed last: for messages about its usage. */
+const char *rnl_cli_command(void);
 /* RUNNEL_VERBOSE: set, not empty and not "0". */
 bool rnl_verbose_wanted(void);
 

@@ -69,6 +69,16 @@ static bool take_real(const char **cursor, double *out_number)
     return true;
 }
 
+bool rnl_parse_seconds(const char *text, double limit, double *out_seconds)
+{
+    double number;
+    *out_seconds = 0;
+    if (!isdigit((unsigned char)*text) || !take_real(&text, &number) || *text || number > limit)
+        return false;
+    *out_seconds = number;
+    return true;
+}
+
 bool rnl_parse_triple(const char *text, double out_triple[3])
 {
     double values[3];

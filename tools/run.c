@@ -1,72 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* runnel run: load, check what can be checked without a device, open, run, report, write. */
-#include "inputs.h"
+#include "job.h"
 #include "outputs.h"
 #include "progress.h"
 
-#include <math.h>
 #include <stdlib.h>
-#include <string.h>
-#include <time.h>
 
-typedef struct job {
-    rnl_run_options options;
-    rnl_labels labels;
-    rnl_graph *graph;
-    const rnl_value_info *output_infos;
-    rnl_tensor *outputs;
-    size_t output_count;
-    rnl_input_set inputs;
-    rnl_device *device;
-    rnl_model *model;
-    rnl_session *session;
-} job;
-
-static rnl_exit prepare(job *j)
+static rnl_exit prepare(rnl_job *j, rnl_labels *labels)
 {
     rnl_run_options *options = &j->options;
-    if (rnl_graph_load(options->model, &j->graph) != RNL_OK)
-        return rnl_cli_fail_library("%s", "");
-    j->output_infos = rnl_graph_outputs(j->graph, &j->output_count);
-    j->outputs = calloc(j->output_count + 1, sizeof *j->outputs);
-    if (!j->outputs)
-        return rnl_cli_fail("out of memory");
-    rnl_exit code = rnl_inputs_bind(j->graph, options, &j->inputs);
+    rnl_exit code = rnl_job_load(j);
     if (code == RNL_EXIT_DONE && options->output_folder)
         code = rnl_outputs_check_folder(options->output_folder, j->output_infos, j->output_count);
     if (code == RNL_EXIT_DONE && options->labels)
-        code = rnl_labels_read(options->labels, &j->labels);
-    return code == RNL_EXIT_DONE ? rnl_inputs_load(&j->inputs, options) : code;
-}
-
-static rnl_exit open_model(job *j)
-{
-    rnl_device_options device_options = RNL_DEVICE_OPTIONS_INIT;
-    rnl_model_options model_options = RNL_MODEL_OPTIONS_INIT;
-    device_options.compute_units = (uint32_t)j->options.threads;
-    model_options.progress = rnl_console_progress;
-    if (rnl_device_open(j->options.device, &device_options, &j->device) != RNL_OK)
-        return rnl_cli_fail_library("%s", "");
-    const rnl_device_info *info = rnl_device_get_info(j->device);
-    printf("device: %s (%u:%u)\n", info->name, info->platform_index, info->device_index);
-    rnl_inputs_print(&j->inputs, stdout);
-    fflush(stdout);
-    if (rnl_model_open(j->graph, j->device, &model_options, &j->model) != RNL_OK ||
-        rnl_session_create(j->model, &j->session) != RNL_OK)
-        return rnl_cli_fail_library("opening %s", j->options.model);
-    return RNL_EXIT_DONE;
-}
-
-static rnl_exit run_once(job *j, double *out_ms)
-{
-    struct timespec start, end;
-    for (size_t i = 0; i < j->output_count; i++)
-        j->outputs[i] = (rnl_tensor){.name = j->output_infos[i].name};
-    clock_gettime(CLOCK_MONOTONIC, &start);
-    rnl_status status = rnl_session_run(j->session, j->inputs.tensors, j->inputs.count, j->outputs, j->output_count);
-    clock_gettime(CLOCK_MONOTONIC, &end);
-    *out_ms = (double)(end.tv_sec - start.tv_sec) * 1e3 + (double)(end.tv_nsec - start.tv_nsec) * 1e-6;
-    return status == RNL_OK ? RNL_EXIT_DONE : rnl_cli_fail_library("running %s", j->options.model);
+        code = rnl_labels_read(options->labels, labels);
+    return code == RNL_EXIT_DONE ? rnl_job_read_inputs(j) : code;
 }
 
 static int compare_times(const void *left, const void *right)
@@ -86,23 +34,23 @@ static void print_latency(double *times, size_t count)
 }
 
 /* The first run plans, and its outputs are the same as the others': what is reported is the last one's. */
-static rnl_exit run_all(job *j, double *times)
+static rnl_exit run_all(rnl_job *j, double *times)
 {
     double first_ms;
-    rnl_exit code = run_once(j, &first_ms);
+    rnl_exit code = rnl_job_run(j, &first_ms);
     rnl_console_clear();
     for (size_t i = 0; code == RNL_EXIT_DONE && i < j->options.repeat; i++)
-        code = run_once(j, &times[i]);
+        code = rnl_job_run(j, &times[i]);
     return code;
 }
 
-static rnl_exit report(job *j, double *times)
+static rnl_exit report(rnl_job *j, const rnl_labels *labels, double *times)
 {
     rnl_exit code = RNL_EXIT_DONE;
     for (size_t i = 0; i < j->output_count; i++)
         rnl_outputs_print(&j->outputs[i], stdout);
     if (j->options.top && j->output_count)
-        code = rnl_outputs_print_top(&j->outputs[0], j->options.top, &j->labels, stdout);
+        code = rnl_outputs_print_top(&j->outputs[0], j->options.top, labels, stdout);
     if (j->options.repeat)
         print_latency(times, j->options.repeat);
     fflush(stdout);
@@ -111,7 +59,7 @@ static rnl_exit report(job *j, double *times)
     return code;
 }
 
-static void print_statistics(const job *j)
+static void print_statistics(const rnl_job *j)
 {
     rnl_model_stats model;
     rnl_session_stats session;
@@ -133,38 +81,28 @@ static void print_statistics(const job *j)
             device.pool_reserved_bytes, device.pool_budget_bytes);
 }
 
-static rnl_exit run_job(job *j)
+static rnl_exit run_job(rnl_job *j)
 {
+    rnl_labels labels = {0};
     double *times = calloc(j->options.repeat + 1, sizeof *times);
-    rnl_exit code = times ? prepare(j) : rnl_cli_fail("out of memory");
+    rnl_exit code = times ? prepare(j, &labels) : rnl_cli_fail("out of memory");
     if (code == RNL_EXIT_DONE)
-        code = open_model(j);
+        code = rnl_job_open(j, stdout);
     if (code == RNL_EXIT_DONE)
         code = run_all(j, times);
     rnl_console_clear();
     if (code == RNL_EXIT_DONE)
-        code = report(j, times);
+        code = report(j, &labels, times);
     if (code == RNL_EXIT_DONE && j->options.verbose)
         print_statistics(j);
+    rnl_labels_free(&labels);
     free(times);
     return code;
 }
 
-static void free_job(job *j)
-{
-    rnl_session_release(j->session);
-    rnl_model_release(j->model);
-    rnl_device_release(j->device);
-    rnl_inputs_free(&j->inputs);
-    rnl_graph_release(j->graph);
-    rnl_labels_free(&j->labels);
-    free(j->outputs);
-    rnl_run_options_free(&j->options);
-}
-
 rnl_exit rnl_cli_run(int argc, char **argv)
 {
-    job j = {0};
+    rnl_job j = {0};
     rnl_exit code = rnl_run_options_parse(argc, argv, &j.options);
     if (code == RNL_EXIT_DONE && j.options.help) {
         fputs(rnl_cli_help("run"), stdout);
@@ -172,6 +110,6 @@ rnl_exit rnl_cli_run(int argc, char **argv)
         rnl_console_open(j.options.verbose);
         code = run_job(&j);
     }
-    free_job(&j);
+    rnl_job_free(&j);
     return code;
 }

@@ -51,7 +51,7 @@ static rnl_exit load_generated(const char *source, const rnl_value_info *info, r
     size_t count, bytes;
     rnl_cli_clean(info->name, name, sizeof name);
     if (strncmp(source, "random:", 7) == 0 && !rnl_parse_whole(source + 7, UINT64_MAX, &seed))
-        return rnl_cli_usage("run", "--input %s: the seed in '%s' is not a whole number", name, source);
+        return rnl_cli_usage(rnl_cli_command(), "--input %s: the seed in '%s' is not a whole number", name, source);
     if (info->rank == SIZE_MAX)
         return rnl_cli_fail("input '%s' has no shape in the model: give it a file or --shape", name);
     out_tensor->dtype = info->dtype;

@@ -4,7 +4,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "model/evaluate.h"
-#include "model/session.h"
+#include "model/profile.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -82,6 +82,13 @@ static rnl_status pace(rnl_session *session, size_t step, rnl_event **previous)
     return status;
 }
 
+static rnl_status enqueue_step(rnl_session *session, const rnl_plan *plan, size_t step)
+{
+    if (session->is_profiled)
+        return rnl_profile_step(session, step);
+    return rnl_step_enqueue(session->stream, session->kernels, &plan->steps, step, session->slots, plan->slot_count);
+}
+
 static rnl_status run_steps(rnl_session *session)
 {
     const rnl_plan *plan = session->bound;
@@ -90,7 +97,7 @@ static rnl_status run_steps(rnl_session *session)
     for (size_t i = 0; i < plan->steps.step_count; i++) {
         if (atomic_load(&session->cancelled))
             GOTO(FAIL(RNL_CANCELLED, "the run was cancelled before step %zu of %zu", i, plan->steps.step_count));
-        status = rnl_step_enqueue(session->stream, session->kernels, &plan->steps, i, session->slots, plan->slot_count);
+        status = enqueue_step(session, plan, i);
         if (status != RNL_OK)
             GOTO(fail_step(session, plan, i, status));
         GOTO(pace(session, i, &previous));

@@ -2,6 +2,7 @@
 #include "model/session.h"
 
 #include "base/memory.h"
+#include "model/profile.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,6 +33,7 @@ void rnl_session_release(rnl_session *session)
     for (size_t i = 0; session->outputs && i < session->model->graph->output_count; i++)
         free(session->outputs[i]);
     free(session->outputs);
+    rnl_profile_free(session->profile);
     free(session->output_capacity);
     free(session->order);
     free(session->descs);
@@ -90,6 +92,20 @@ rnl_status rnl_session_run(rnl_session *session, const rnl_tensor *inputs, size_
     TRY(check_arguments(session, inputs, input_count, outputs, output_count));
     TRY(begin(session));
     rnl_status status = rnl_session_execute(session, inputs, input_count, outputs, output_count);
+    atomic_store(&session->running, false);
+    return status;
+}
+
+rnl_status rnl_session_profile(rnl_session *session, const rnl_tensor *inputs, size_t input_count,
+                               const rnl_step_profile **out_steps, size_t *out_count)
+{
+    if (!out_steps || !out_count)
+        return FAIL(RNL_INVALID_ARGUMENT, "rnl_session_profile: %s is NULL", out_steps ? "out_count" : "out_steps");
+    *out_steps = NULL;
+    *out_count = 0;
+    TRY(check_arguments(session, inputs, input_count, NULL, 0));
+    TRY(begin(session));
+    rnl_status status = rnl_profile_run(session, inputs, input_count, out_steps, out_count);
     atomic_store(&session->running, false);
     return status;
 }

@@ -18,6 +18,8 @@ typedef struct rnl_worker {
     void *user;
 } rnl_worker;
 
+typedef struct rnl_profile rnl_profile; /* profile.h */
+
 struct rnl_session {
     rnl_model *model; /* retained */
     rnl_stream *stream;
@@ -34,6 +36,8 @@ struct rnl_session {
     const rnl_tensor **order; /* scratch: the caller's tensors in the graph's order */
     rnl_tensor_desc *descs;
     size_t step_count;
+    rnl_profile *profile; /* NULL until one is asked for */
+    bool is_profiled;     /* the run in progress */
     atomic_bool running, cancelled;
     rnl_worker worker;
 };

@@ -4,13 +4,13 @@
 #include "base/memory.h"
 #include <stdlib.h>
 
-rnl_status rnl_stream_create(rnl_device *device, rnl_stream **out_stream)
+static rnl_status create(rnl_device *device, cl_command_queue_properties properties, rnl_stream **out_stream)
 {
     *out_stream = NULL;
     rnl_stream *stream;
     cl_int code;
     TRY(rnl_alloc(1, sizeof *stream, &stream));
-    stream->queue = CL_NEW(&code, clCreateCommandQueue(device->context, device->id, 0, &code));
+    stream->queue = CL_NEW(&code, clCreateCommandQueue(device->context, device->id, properties, &code));
     rnl_status status = rnl_cl_status(code, "clCreateCommandQueue");
     if (status != RNL_OK) {
         free(stream);
@@ -21,6 +21,16 @@ rnl_status rnl_stream_create(rnl_device *device, rnl_stream **out_stream)
     stream->device = rnl_device_retain(device);
     *out_stream = stream;
     return RNL_OK;
+}
+
+rnl_status rnl_stream_create(rnl_device *device, rnl_stream **out_stream)
+{
+    return create(device, 0, out_stream);
+}
+
+rnl_status rnl_stream_create_timed(rnl_device *device, rnl_stream **out_stream)
+{
+    return create(device, CL_QUEUE_PROFILING_ENABLE, out_stream);
 }
 
 rnl_stream *rnl_stream_retain(rnl_stream *stream)

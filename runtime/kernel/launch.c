@@ -68,7 +68,7 @@ rnl_status rnl_kernel_enqueue(rnl_stream *stream, cl_kernel kernel, const rnl_ra
 {
     TRY(rnl_stream_check(stream));
     rnl_status status = CL(clEnqueueNDRangeKernel(stream->queue, kernel, range->dimensions, NULL, range->global,
-                                                  range->local, 0, NULL, NULL));
+                                                  range->local, 0, NULL, stream->event));
     if (status == RNL_OK)
         atomic_fetch_add_explicit(&stream->device->kernels_launched, 1, memory_order_relaxed);
     return rnl_stream_fail(stream, status);

@@ -160,6 +160,23 @@ RNL_API RNL_NODISCARD rnl_status rnl_session_submit(rnl_session *session, const 
 /* Stops the run in progress between two steps; it ends with RNL_CANCELLED. Any thread. No effect when nothing runs. */
 RNL_API void rnl_session_cancel(rnl_session *session);
 
+/* One step of a run: a kernel, or one call of a library that has its own. */
+typedef struct rnl_step_profile {
+    const char *node;           /* its name, else its first output's; "" for a step at the graph's edge */
+    const char *op_type;        /* "Conv"; "" at the edge */
+    const char *implementation; /* "conv:portable" */
+    const char *file, *kernel;  /* "conv.cl" and the entry point; "" for a library's */
+    uint64_t time_ns;
+    uint64_t flops, bytes; /* arithmetic and memory traffic that the operation needs at least */
+    bool device_clock; /* false: measured from outside, with waits around the step: launching it is part of the time */
+} rnl_step_profile;
+/*
+ * Runs once without giving outputs and measures each step. The steps, in the order of the run, are valid until the
+ * session's next profile or release, names as long as the model. Costs other runs nothing.
+ */
+RNL_API RNL_NODISCARD rnl_status rnl_session_profile(rnl_session *session, const rnl_tensor *inputs, size_t input_count,
+                                                     const rnl_step_profile **out_steps, size_t *out_count);
+
 typedef struct rnl_session_stats {
     size_t arena_bytes, arena_peak_bytes; /* reserved; used by the largest plan */
     size_t step_count;                    /* of the last plan */

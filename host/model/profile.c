@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/profile.h"
+
+#include "base/memory.h"
+#include <stdlib.h>
+
+static void clear_timers(rnl_profile *profile)
+{
+    for (size_t i = 0; i < profile->timer_count; i++)
+        rnl_step_timer_clear(&profile->timers[i]);
+    profile->timer_count = 0;
+}
+
+void rnl_profile_free(rnl_profile *profile)
+{
+    if (!profile)
+        return;
+    clear_timers(profile);
+    free(profile->timers);
+    free(profile->steps);
+    free(profile);
+}
+
+/* Room for all steps is made before the first: a driver may fill in an event's place later. */
+rnl_status rnl_profile_step(rnl_session *session, size_t step)
+{
+    rnl_profile *profile = session->profile;
+    const rnl_step_list *list = &session->bound->steps;
+    const rnl_step_place place = {session->stream, session->kernels, session->slots, session->bound->slot_count};
+    TRY(rnl_grow(&profile->timers, &profile->timer_capacity, list->step_count, sizeof *profile->timers));
+    profile->timer_count = step + 1;
+    return rnl_step_enqueue_timed(&place, list, step, profile->waits, &profile->timers[step]);
+}
+
+/* A node without a name goes by its first output. */
+static const char *node_name(const rnl_graph *graph, const rnl_node *node)
+{
+    for (uint32_t i = 0; !*node->name && i < node->output_count; i++)
+        if (node->outputs[i] != RNL_NO_VALUE)
+            return graph->values[node->outputs[i]].name;
+    return node->name;
+}
+
+static rnl_step_profile describe(const rnl_plan *plan, const rnl_graph *graph, size_t index)
+{
+    const rnl_step *step = &plan->steps.steps[index];
+    rnl_step_profile record = {.node = "",
+                               .op_type = "",
+                               .implementation = step->implementation,
+                               .file = step->program ? rnl_program_file(step->program) : "",
+                               .kernel = step->kernel ? step->kernel : "",
+                               .flops = step->flops,
+                               .bytes = step->bytes};
+    if (plan->step_nodes[index] != RNL_NO_NODE) {
+        const rnl_node *node = &graph->nodes[plan->step_nodes[index]];
+        record.node = node_name(graph, node);
+        record.op_type = node->op_type;
+    }
+    return record;
+}
+
+/* *out_timed is false when the driver had no time for some step. */
+static rnl_status collect(rnl_session *session, bool *out_timed)
+{
+    rnl_profile *profile = session->profile;
+    const rnl_plan *plan = session->bound;
+    *out_timed = true;
+    TRY(rnl_grow(&profile->steps, &profile->step_capacity, plan->steps.step_count, sizeof *profile->steps));
+    for (size_t i = 0; i < plan->steps.step_count; i++) {
+        rnl_step_profile *record = &profile->steps[i];
+        *record = describe(plan, session->model->graph, i);
+        TRY(rnl_step_timer_read(&profile->timers[i], &record->time_ns, &record->device_clock));
+        *out_timed = *out_timed && (record->time_ns > 0 || !record->device_clock);
+    }
+    return RNL_OK;
+}
+
+/* The session's own stream rests meanwhile: it keeps no times. A failure may have put another one in place of this. */
+static rnl_status run_timed(rnl_session *session, const rnl_tensor *inputs, size_t input_count, bool *out_timed)
+{
+    rnl_stream *usual = session->stream, *timed = NULL;
+    *out_timed = false;
+    TRY(rnl_stream_create_timed(session->model->device, &timed));
+    session->stream = timed;
+    session->is_profiled = true;
+    rnl_status status = rnl_session_execute(session, inputs, input_count, NULL, 0);
+    session->is_profiled = false;
+    if (status == RNL_OK)
+        status = collect(session, out_timed);
+    clear_timers(session->profile);
+    rnl_stream_release(session->stream);
+    session->stream = usual;
+    return status;
+}
+
+rnl_status rnl_profile_run(rnl_session *session, const rnl_tensor *inputs, size_t input_count,
+                           const rnl_step_profile **out_steps, size_t *out_count)
+{
+    bool timed = false;
+    if (!session->profile)
+        TRY(rnl_alloc(1, sizeof *session->profile, &session->profile));
+    TRY(run_timed(session, inputs, input_count, &timed));
+    if (!timed) {
+        session->profile->waits = true;
+        TRY(run_timed(session, inputs, input_count, &timed));
+    }
+    *out_steps = session->profile->steps;
+    *out_count = session->bound->steps.step_count;
+    return RNL_OK;
+}

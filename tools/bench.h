@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The parts of `runnel bench`. */
+#ifndef RUNNEL_CLI_BENCH_H
+#define RUNNEL_CLI_BENCH_H
+
+#include "job.h"
+
+/* What the device can do at best, as short kernels found it; 0 before. */
+typedef struct rnl_bench_peak {
+    double flops_per_s, bytes_per_s;
+} rnl_bench_peak;
+
+/* One step: medians over several runs. */
+typedef struct rnl_bench_layer {
+    rnl_step_profile step; /* time_ns: of the last run */
+    size_t index;          /* in the run */
+    double ms, share;      /* of all steps */
+    double reached;        /* the least time that the peaks allow, as a part of `ms` */
+    bool compute_bound;    /* arithmetic, not memory traffic, sets that least time */
+} rnl_bench_layer;
+
+/* Steps of one implementation and operator. */
+typedef struct rnl_bench_total {
+    const char *implementation, *op_type;
+    size_t count;
+    double ms, share, reached;
+} rnl_bench_total;
+
+typedef struct rnl_bench {
+    double *samples_ms; /* of one run each, sorted */
+    size_t sample_count, run_count;
+    double median_ms, min_ms, p90_ms;
+    rnl_bench_peak peak;
+    rnl_bench_layer *layers;
+    size_t layer_count;
+    rnl_bench_total *totals; /* as many as total_count; the longest first */
+    size_t total_count;
+    double layers_ms;
+    bool device_clock; /* of all layers */
+} rnl_bench;
+
+/* The middle one of a sorted list, or the mean of the middle two. */
+double rnl_bench_median(const double *sorted, size_t count);
+void rnl_bench_sort(double *values, size_t count);
+
+rnl_exit rnl_bench_find_peak(rnl_device *device, rnl_bench_peak *out_peak);
+/* Profiles the job as often as its options say. */
+rnl_exit rnl_bench_profile(rnl_job *job, rnl_bench *bench);
+void rnl_bench_print_layers(const rnl_job *job, const rnl_bench *bench, FILE *out);
+rnl_exit rnl_bench_write_json(const rnl_job *job, const rnl_bench *bench);
+
+#endif

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From the arguments to a session with its inputs: what `run` and `bench` share. */
+#ifndef RUNNEL_CLI_JOB_H
+#define RUNNEL_CLI_JOB_H
+
+#include "inputs.h"
+
+typedef struct rnl_job {
+    rnl_run_options options;
+    rnl_graph *graph;
+    const rnl_value_info *output_infos;
+    rnl_tensor *outputs;
+    size_t output_count;
+    rnl_input_set inputs;
+    rnl_device *device;
+    rnl_model *model;
+    rnl_session *session;
+} rnl_job;
+
+/* The graph, and which source each input has. No device yet. */
+rnl_exit rnl_job_load(rnl_job *job);
+/* Reads or makes the inputs. */
+rnl_exit rnl_job_read_inputs(rnl_job *job);
+/* Opens device, model and session; says on `out` which device, and which inputs were made up. */
+rnl_exit rnl_job_open(rnl_job *job, FILE *out);
+/* Outputs, in memory of the session's, hold until the next run. */
+rnl_exit rnl_job_run(rnl_job *job, double *out_ms);
+void rnl_job_free(rnl_job *job);
+
+#endif
