@@ -45,7 +45,7 @@ bool rnl_chain_add_stage(rnl_chain *chain, rnl_map_op op, const rnl_chain_source
     return true;
 }
 
-static bool is_storage(rnl_dtype dtype)
+bool rnl_chain_takes_type(rnl_dtype dtype)
 {
     return dtype == RNL_F32 || dtype == RNL_F16 || dtype == RNL_BF16;
 }
@@ -82,12 +82,13 @@ rnl_status rnl_chain_check(const rnl_chain *chain, const rnl_view *dst)
     }
     int64_t strides[RNL_MAX_RANK];
     for (size_t i = 0; i < chain->operand_count; i++) {
-        if (!is_storage(chain->operands[i].dtype))
+        if (!rnl_chain_takes_type(chain->operands[i].dtype))
             return FAIL(RNL_INVALID_ARGUMENT, "a chain with an operand of %s",
                         rnl_dtype_name(chain->operands[i].dtype));
         TRY(rnl_chain_broadcast(chain, i, dst, strides));
     }
-    return is_storage(dst->dtype) ? RNL_OK : FAIL(RNL_INVALID_ARGUMENT, "a chain into %s", rnl_dtype_name(dst->dtype));
+    return rnl_chain_takes_type(dst->dtype) ? RNL_OK
+                                            : FAIL(RNL_INVALID_ARGUMENT, "a chain into %s", rnl_dtype_name(dst->dtype));
 }
 
 rnl_status rnl_chain_broadcast(const rnl_chain *chain, size_t index, const rnl_view *dst,

@@ -32,7 +32,7 @@ typedef struct rnl_chain_source {
     size_t index;
 } rnl_chain_source;
 
-#define RNL_CHAIN_MAX_SOURCES 5 /* an operator's sources and its two parameters */
+#define RNL_CHAIN_MAX_SOURCES 6 /* an operator's sources and its parameters */
 
 typedef struct rnl_chain_stage {
     rnl_map_op op;
@@ -48,6 +48,8 @@ typedef struct rnl_chain {
 
 /* The operator can be a stage: elementwise on floats, with a float result. */
 RNL_API bool rnl_chain_takes(rnl_map_op op);
+/* Operands and destinations can be stored so. */
+RNL_API bool rnl_chain_takes_type(rnl_dtype dtype);
 
 /* Each appends when there is room, writes the source that names it, and returns false when there is none. */
 RNL_API bool rnl_chain_add_scalar(rnl_chain *chain, float value, rnl_chain_source *out_source);

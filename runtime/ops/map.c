@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/map.h"
 #include "base/memory.h"
+#include "ops/chain.h"
 #include "ops/map_table.h"
 #include "ops/step_build.h"
 
@@ -109,6 +110,28 @@ static uint64_t traffic(const rnl_view *srcs, size_t src_count, const rnl_view *
     return bytes;
 }
 
+static bool is_chain(rnl_map_op op, const rnl_view *srcs, size_t src_count, const rnl_view *dst)
+{
+    for (size_t i = 0; i < src_count; ++i)
+        if (!rnl_chain_takes_type(srcs[i].dtype))
+            return false;
+    return rnl_chain_takes(op) && rnl_chain_takes_type(dst->dtype) && src_count <= RNL_CHAIN_MAX_OPERANDS &&
+           !only_moves(op, srcs, dst);
+}
+
+static rnl_status append_chain(rnl_step_list *list, rnl_map_op op, float p0, float p1, const rnl_view *srcs,
+                               size_t src_count, const rnl_view *dst)
+{
+    rnl_chain chain = {0};
+    rnl_chain_source sources[RNL_MAP_MAX_SOURCES], result;
+    bool added = true;
+    for (size_t i = 0; i < src_count; ++i)
+        added = added && rnl_chain_add_operand(&chain, &srcs[i], &sources[i]);
+    if (!added || !rnl_chain_add_stage(&chain, op, sources, p0, p1, &result))
+        return FAIL(RNL_INTERNAL, "%s does not fit in a chain", rnl_map_name(op));
+    return rnl_op_chain(list, &chain, dst);
+}
+
 rnl_status rnl_op_map(rnl_step_list *list, rnl_map_op op, float p0, float p1, const rnl_view *srcs, size_t src_count,
                       const rnl_view *dst)
 {
@@ -116,6 +139,8 @@ rnl_status rnl_op_map(rnl_step_list *list, rnl_map_op op, float p0, float p1, co
     rnl_dims dims;
     rnl_step_builder step;
     TRY(check(op, srcs, src_count, dst, &index64));
+    if (is_chain(op, srcs, src_count, dst))
+        return append_chain(list, op, p0, p1, srcs, src_count, dst);
     TRY(collect_dims(srcs, src_count, dst, &dims), "operands of %s", rnl_map_name(op));
     if (rnl_view_elements(dst) == 0)
         return RNL_OK;
