@@ -29,6 +29,7 @@ struct rnl_device {
     pthread_mutex_t lock; /* guards the creation of `programs`, and `tuning` */
     atomic_ullong programs_compiled, programs_loaded, kernels_launched;
     bool maps_in_place;    /* a mapped buffer's host memory is the memory that commands use: see buffer.h */
+    bool binaries_compile; /* asking for a program's binary takes as long as building it */
     uint32_t vector_width; /* floats of the widest useful vector: 16, 8 or 4 */
 };
 

@@ -135,6 +135,7 @@ static rnl_status open_chosen(const rnl_candidate *chosen, const rnl_device_opti
     device->platform = chosen->platform;
     device->id = chosen->id;
     device->maps_in_place = chosen->info.type == RNL_DEVICE_CPU;
+    device->binaries_compile = chosen->is_pocl;
     device->vector_width = vector_width(chosen);
     GOTO(choose_part(device, options->compute_units));
     GOTO(create_context(device), "opening %s%s", device->info.name,

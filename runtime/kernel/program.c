@@ -27,6 +27,7 @@ static void free_registry(struct rnl_program_registry *registry)
 {
     /* What nobody has saved yet is saved with the device's end. */
     rnl_device_save_programs(registry->device);
+    rnl_device_finish_saving(registry->device);
     while (registry->programs) {
         rnl_program *next = registry->programs->next;
         free_program(registry->programs);
@@ -43,7 +44,11 @@ static rnl_status make_registry(rnl_device *device)
     TRY(rnl_alloc(1, sizeof *registry, &registry));
     registry->device = device;
     pthread_mutex_init(&registry->lock, NULL);
-    pthread_cond_init(&registry->changed, NULL);
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&registry->changed, &monotonic);
+    pthread_condattr_destroy(&monotonic);
     device->programs = registry;
     device->free_programs = free_registry;
     return RNL_OK;

@@ -38,7 +38,11 @@ RNL_NODISCARD rnl_status rnl_program_cache_key(const rnl_device *device, const c
 /*
  * Writes what was compiled from source since the last call to the disk cache. Called after a first launch: some drivers
  * compile then, and their binary holds what was compiled so far. A failure is one warning in the log, never an error.
+ * On pocl a thread of the device's does it, bit by bit; the device's release hurries it and waits for it, and a process
+ * that ends without releasing the device loses what is not saved yet. The environment must not change meanwhile.
  */
 RNL_API void rnl_device_save_programs(rnl_device *device);
+/* Has that thread save all at once, and waits for it. */
+RNL_API void rnl_device_finish_saving(rnl_device *device);
 
 #endif

@@ -19,16 +19,19 @@ struct rnl_program {
     program_state state;
     cl_program program;
     rnl_hash cache_key;
-    bool from_cache, saved;
-    rnl_error *failure; /* of the last build, for those who waited for it */
+    bool from_cache, to_save, saved; /* saved: or tried */
+    rnl_error *failure;              /* of the last build, for those who waited for it */
     unsigned failures;
 };
 
 struct rnl_program_registry {
     rnl_device *device; /* which owns the registry */
     pthread_mutex_t lock;
-    pthread_cond_t changed; /* a build has ended */
+    pthread_cond_t changed; /* a build has ended, or there is a hurry; on the monotonic clock */
     rnl_program *programs;
+    pthread_t saver;
+    bool has_saver, saving; /* a thread is to be joined; it will look at the list again before it ends */
+    bool hurry;             /* somebody waits for it */
 };
 
 /* The device's registry, made with its first program. */

@@ -1,9 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Saving what was compiled. pocl compiles every kernel of a program once more when it is asked for the binary, and lets
+ * no kernel be launched meanwhile. So a thread does it there, one a device, which begins some time after the first run,
+ * spends a tenth of its time in the driver, hurries when the device is released, and ends when nothing is left to save.
+ * Other drivers answer at once, and not all of them bear a second thread.
+ */
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "kernel/cache.h"
 #include "kernel/program_internal.h"
 #include <stdlib.h>
+
+#define FIRST_PAUSE_NS 1000000000u
+#define PAUSE_FACTOR 9 /* of the time that the last program took */
 
 /* The program's binary for its one device; freed with free(). */
 static rnl_status get_binary(cl_program program, void **out_binary, size_t *out_size)
@@ -29,6 +39,8 @@ static void save(const rnl_program *program)
 {
     void *binary;
     size_t size;
+    if (!rnl_cache_is_on())
+        return;
     if (get_binary(program->program, &binary, &size) != RNL_OK) {
         rnl_log(RNL_LOG_WARNING, "%s is not kept: %s", program->name, rnl_last_error()->message);
         return;
@@ -37,34 +49,123 @@ static void save(const rnl_program *program)
     free(binary);
 }
 
-/* Marks and returns a program to save, so that no two threads save one. Built programs do not change any more. */
-static rnl_program *next_unsaved(struct rnl_program_registry *registry)
+/* Marks what has been built since the last call: what is built later may not have been launched yet. */
+static bool mark(struct rnl_program_registry *registry)
 {
-    pthread_mutex_lock(&registry->lock);
+    bool any = false;
+    for (rnl_program *program = registry->programs; program; program = program->next) {
+        bool wanted = program->state == PROGRAM_BUILT && !program->from_cache && !program->saved;
+        program->to_save = program->to_save || wanted;
+        any = any || wanted;
+    }
+    return any;
+}
+
+/* A program to save, which no other thread gets. Built programs do not change any more. */
+static rnl_program *take(struct rnl_program_registry *registry)
+{
     rnl_program *program = registry->programs;
-    while (program && (program->state != PROGRAM_BUILT || program->from_cache || program->saved))
+    while (program && (!program->to_save || program->saved))
         program = program->next;
     if (program)
         program->saved = true;
-    pthread_mutex_unlock(&registry->lock);
     return program;
 }
 
-void rnl_device_save_programs(rnl_device *device)
+/* Until somebody is in a hurry. Called with the lock held, which is given up meanwhile. */
+static void pause_saving(struct rnl_program_registry *registry, uint64_t ns)
+{
+    uint64_t end = rnl_clock_ns() + ns;
+    const struct timespec until = {(time_t)(end / 1000000000u), (long)(end % 1000000000u)};
+    while (!registry->hurry && rnl_clock_ns() < end)
+        pthread_cond_timedwait(&registry->changed, &registry->lock, &until);
+}
+
+/* Saves what is marked, until a look at the list under the lock finds nothing. Called with the lock held. */
+static void save_marked(struct rnl_program_registry *registry, bool paced)
+{
+    rnl_program *program;
+    bool untidy = false;
+    while ((program = take(registry)) || untidy) {
+        uint64_t start = rnl_clock_ns();
+        pthread_mutex_unlock(&registry->lock);
+        if (program)
+            save(program);
+        else
+            rnl_cache_trim();
+        untidy = program;
+        pthread_mutex_lock(&registry->lock);
+        if (paced)
+            pause_saving(registry, (rnl_clock_ns() - start) * PAUSE_FACTOR);
+    }
+}
+
+static void *run_saver(void *argument)
+{
+    struct rnl_program_registry *registry = argument;
+    pthread_mutex_lock(&registry->lock);
+    pause_saving(registry, FIRST_PAUSE_NS);
+    save_marked(registry, true);
+    registry->saving = false;
+    pthread_mutex_unlock(&registry->lock);
+    return NULL;
+}
+
+/* Called with the lock held, also before: a saver that has found nothing more needs it no longer. */
+static void join_saver(struct rnl_program_registry *registry)
+{
+    if (registry->has_saver)
+        pthread_join(registry->saver, NULL);
+    registry->has_saver = false;
+}
+
+static bool start_saver(struct rnl_program_registry *registry)
+{
+    if (registry->saving)
+        return true;
+    join_saver(registry);
+    registry->saving = true;
+    registry->has_saver = pthread_create(&registry->saver, NULL, run_saver, registry) == 0;
+    registry->saving = registry->has_saver;
+    return registry->has_saver;
+}
+
+static struct rnl_program_registry *registry_of(rnl_device *device)
 {
     pthread_mutex_lock(&device->lock);
     struct rnl_program_registry *registry = device->programs;
     pthread_mutex_unlock(&device->lock);
+    return registry;
+}
+
+void rnl_device_save_programs(rnl_device *device)
+{
+    struct rnl_program_registry *registry = registry_of(device);
     if (!registry || !rnl_cache_is_on())
         return;
     rnl_error before = *rnl_last_error();
-    rnl_program *program;
-    bool any = false;
-    while ((program = next_unsaved(registry))) {
-        save(program);
-        any = true;
-    }
-    if (any)
-        rnl_cache_trim();
+    pthread_mutex_lock(&registry->lock);
+    if (mark(registry) && !(device->binaries_compile && start_saver(registry)))
+        save_marked(registry, false);
+    pthread_mutex_unlock(&registry->lock);
     rnl_error_restore(&before); /* nothing here is the caller's failure */
+}
+
+void rnl_device_finish_saving(rnl_device *device)
+{
+    struct rnl_program_registry *registry = registry_of(device);
+    if (!registry)
+        return;
+    pthread_mutex_lock(&registry->lock);
+    bool joinable = registry->has_saver;
+    pthread_t saver = registry->saver;
+    registry->has_saver = false;
+    registry->hurry = true;
+    pthread_cond_broadcast(&registry->changed);
+    pthread_mutex_unlock(&registry->lock);
+    if (joinable)
+        pthread_join(saver, NULL);
+    pthread_mutex_lock(&registry->lock);
+    registry->hurry = false;
+    pthread_mutex_unlock(&registry->lock);
 }

@@ -121,6 +121,7 @@ static rnl_status run(rnl_device *on)
     release(&o);
     if (status == RNL_OK)
         rnl_device_save_programs(on);
+    rnl_device_finish_saving(on); /* a fault is to come at the same call each time */
     return status == RNL_OK ? status : rnl_error_restore(&error);
 }
 
