@@ -74,6 +74,7 @@ static void add_arguments(rnl_step_builder *step, const rnl_conv_problem *proble
     rnl_step_indices(step, 4, problem->dst_stride, 4, 0);
     rnl_step_indices(step, 4, problem->weight_stride, 4, 0);
     add_int4(step, (const int64_t[]){blocks_last, rnl_view_exists(problem->bias), rows}, 0);
+    rnl_chain_arguments(step, problem->chain, 4, problem->operand_stride, 4);
 }
 
 static void add_grid(rnl_step_builder *step, const rnl_conv_problem *problem, const conv_tile *tile, int64_t blocks,
@@ -96,7 +97,9 @@ static void add_cost(rnl_step_builder *step, const rnl_conv_problem *problem)
     step->step.flops =
         2 * taps * (problem->transposed ? inputs * (uint64_t)problem->filters : outputs * (uint64_t)problem->channels);
     step->step.bytes = inputs * rnl_dtype_bytes(problem->src->dtype) + outputs * rnl_dtype_bytes(problem->dst->dtype) +
-                       (uint64_t)rnl_view_elements(problem->weight) * rnl_dtype_bytes(problem->weight->dtype);
+                       (uint64_t)rnl_view_elements(problem->weight) * rnl_dtype_bytes(problem->weight->dtype) +
+                       rnl_chain_bytes(problem->chain);
+    step->step.flops += rnl_chain_flops(problem->chain, problem->dst);
 }
 
 static rnl_status append(rnl_step_list *list, const char *name, const rnl_conv_problem *problem, const conv_tile *tile,
@@ -115,15 +118,14 @@ static rnl_status append(rnl_step_list *list, const char *name, const rnl_conv_p
     rnl_step_define(&step, "V=%lld -DP=%lld", (long long)tile->vector, (long long)tile->pixels);
     if (!depthwise)
         rnl_step_define(&step, "NB=%lld", (long long)tile->vectors);
-    if (depthwise)
-        rnl_step_define(&step, "DEPTHWISE");
     if (problem->transposed)
         rnl_step_define(&step, "TRANSPOSED");
+    rnl_chain_define(&step, problem->chain, problem->operand_step);
     add_arguments(&step, problem, blocks_last);
     add_grid(&step, problem, tile, blocks, blocks_last);
     add_cost(&step, problem);
     rnl_step_writes(&step, problem->dst->slot);
-    return rnl_step_end(&step, "conv.cl", depthwise ? "conv_depthwise" : "conv");
+    return rnl_step_end(&step, depthwise ? "conv_depthwise.cl" : "conv.cl", depthwise ? "conv_depthwise" : "conv");
 }
 
 static rnl_status append_portable(rnl_step_list *list, const char *name, const void *data)
@@ -146,8 +148,6 @@ rnl_status rnl_op_conv(rnl_step_list *list, const rnl_conv_params *params, const
         {"conv:portable", NULL, NULL, append_portable},
     };
     rnl_conv_problem problem;
-    if (params->chain)
-        return FAIL(RNL_UNIMPLEMENTED, "a convolution that ends with a chain");
     TRY(rnl_conv_describe(params, false, src, weight, bias, dst, &problem));
     if (rnl_view_elements(dst) == 0)
         return RNL_OK;
@@ -159,8 +159,6 @@ rnl_status rnl_op_conv_transpose(rnl_step_list *list, const rnl_conv_params *par
 {
     static const rnl_implementation implementations[] = {{"conv-transpose:portable", NULL, NULL, append_portable}};
     rnl_conv_problem problem;
-    if (params->chain)
-        return FAIL(RNL_UNIMPLEMENTED, "a convolution that ends with a chain");
     TRY(rnl_conv_describe(params, true, src, weight, bias, dst, &problem));
     if (rnl_view_elements(dst) == 0)
         return RNL_OK;

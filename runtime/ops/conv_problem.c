@@ -121,6 +121,43 @@ static void find_weights(rnl_conv_problem *problem)
     problem->weight_stride[3] = tap * problem->taps[0] * problem->taps[1] * problem->taps[2];
 }
 
+/* The chain's operands, as they lie beside the destination's pixels. */
+static rnl_status find_operands(rnl_conv_problem *problem, const rnl_conv_params *params)
+{
+    const rnl_view *dst = problem->dst;
+    int64_t stride[RNL_MAX_RANK];
+    if (!params->chain)
+        return RNL_OK;
+    TRY(rnl_chain_check(params->chain, dst));
+    problem->chain = params->chain;
+    for (size_t i = 0; i < params->chain->operand_count; ++i) {
+        bool index64 = false;
+        TRY(rnl_views_check((const rnl_view *[]){&params->chain->operands[i]}, 1, &index64));
+        TRY(rnl_chain_broadcast(params->chain, i, dst, stride));
+        problem->index64 = problem->index64 || index64;
+        problem->operand_step[i] = dst->shape[1] > 1 ? stride[1] : 0;
+        if (problem->operand_step[i] != 0 && problem->operand_step[i] != 1)
+            return FAIL(RNL_INVALID_ARGUMENT,
+                        "operand %zu of the chain behind a convolution has a channel stride of %lld; expected 0 or 1",
+                        i, (long long)stride[1]);
+        problem->operand_stride[i][0] = stride[0];
+        for (size_t j = 0; j < 3; ++j)
+            problem->operand_stride[i][j + 1] = j + params->spatial >= 3 ? stride[j + params->spatial - 1] : 0;
+    }
+    return RNL_OK;
+}
+
+/* Dimension i (n, d, h, w) of every tensor beside the pixels goes on where a row of `width` pixels ends. */
+static bool continues_row(const rnl_conv_problem *problem, size_t i, int64_t width)
+{
+    const size_t operands = problem->chain ? problem->chain->operand_count : 0;
+    for (size_t k = 0; k < operands; ++k)
+        if (problem->operand_stride[k][i] != problem->operand_stride[k][3] * width)
+            return false;
+    return problem->src_stride[i] == problem->src_stride[3] * width &&
+           problem->dst_stride[i] == problem->dst_stride[3] * width;
+}
+
 /* A convolution of single pixels does not care for rows: makes as long a row as the strides allow. */
 static void flatten(rnl_conv_problem *problem)
 {
@@ -133,8 +170,7 @@ static void flatten(rnl_conv_problem *problem)
         int64_t outer = *outer_src, width = 0;
         if (outer == 1)
             continue;
-        if (problem->src_stride[i] != problem->src_stride[3] * problem->src_size[2] ||
-            problem->dst_stride[i] != problem->dst_stride[3] * problem->dst_size[2] ||
+        if (!continues_row(problem, i, problem->src_size[2]) ||
             __builtin_mul_overflow(problem->src_size[2], outer, &width) || width > INT32_MAX - 64)
             return;
         problem->src_size[2] = problem->dst_size[2] = width;
@@ -162,6 +198,7 @@ rnl_status rnl_conv_describe(const rnl_conv_params *params, bool transposed, con
     TRY(check_shapes(&problem));
     spread(&problem, params);
     TRY(check_reach(&problem));
+    TRY(find_operands(&problem, params));
     find_weights(&problem);
     flatten(&problem);
     if (problem.weight_stride[3] + problem.channels + RNL_CONV_ZEROS + weight->offset > INT32_MAX - 65536)

@@ -13,6 +13,9 @@ typedef struct rnl_conv_problem {
     int64_t src_size[3], dst_size[3], taps[3], stride[3], dilation[3], pad[3];
     int64_t src_stride[4], dst_stride[4]; /* n, d, h, w */
     int64_t weight_stride[4];             /* tap, group, channel, zeros */
+    const rnl_chain *chain;
+    int64_t operand_stride[RNL_CHAIN_MAX_OPERANDS][RNL_MAX_RANK]; /* n, d, h, w */
+    int64_t operand_step[RNL_CHAIN_MAX_OPERANDS];                 /* from channel to channel: 0 or 1 */
 } rnl_conv_problem;
 
 rnl_status rnl_conv_describe(const rnl_conv_params *params, bool transposed, const rnl_view *src,

@@ -210,6 +210,36 @@ START_TEST(half_types)
 }
 END_TEST
 
+/* Each part of a chain, all of them, and every kernel, its channels a multiple of a vector's or not. */
+START_TEST(chains)
+{
+    static const unsigned parts[] = {CONV_CHAIN_SCALE,  CONV_CHAIN_RESIDUAL, CONV_CHAIN_SCALAR,
+                                     CONV_CHAIN_PIXELS, CONV_CHAIN_RELU,     CONV_CHAIN_ALL};
+    static const conv_case tests[] = {
+        {.batch = 2, .channels = 5, .filters = 37, .size = {6, 9}, .taps = {3, 3}, .pad_end = {1, 1}, .bias = true},
+        {.batch = 2, .channels = 5, .filters = 32, .size = {6, 9}, .taps = {1, 1}},
+        {.batch = 3, .channels = 24, .filters = 24, .groups = 24, .size = {5, 7}, .taps = {3, 3}, .slices = true},
+        {.batch = 1, .channels = 6, .filters = 44, .groups = 2, .size = {4, 5}, .taps = {1, 1}, .slices = true},
+        {.spatial = 3, .batch = 2, .channels = 3, .filters = 9, .size = {3, 4, 5}, .taps = {2, 1, 2}},
+    };
+    for (size_t i = 0; i < sizeof tests / sizeof *tests; ++i)
+        for (size_t j = op_small() ? 5 : 0; j < sizeof parts / sizeof *parts; ++j) {
+            conv_case test = tests[i];
+            test.chain = parts[j];
+            conv_case_run(&test);
+        }
+    conv_case_run(&(conv_case){.batch = 1,
+                               .channels = 19,
+                               .filters = 19,
+                               .groups = 19,
+                               .size = {5, 7},
+                               .taps = {3, 3},
+                               .dtype = RNL_F16,
+                               .chain = CONV_CHAIN_ALL,
+                               .wide = true});
+}
+END_TEST
+
 START_TEST(random_shapes)
 {
     for (int i = 0; i < (op_small() ? 12 : 200); ++i) {
@@ -278,6 +308,16 @@ START_TEST(wrong_arguments)
     expect(RNL_INVALID_ARGUMENT);
     weights.stride[2] += 1;
     expect(RNL_INVALID_ARGUMENT);
+    rnl_chain chain = {.operand_count = 1, .stage_count = 1, .operands = {result->view}};
+    chain.stages[0] = (rnl_chain_stage){RNL_MAP_RELU, {{RNL_CHAIN_OPERAND, 0}}};
+    params.chain = &chain;
+    expect(RNL_OK);
+    chain.operands[0] = rnl_view_row_major(result->view.slot, RNL_F32, 4, result->view.shape);
+    params.chain = &chain;
+    expect(RNL_INVALID_ARGUMENT);
+    chain.operands[0] = image->view;
+    params.chain = &chain;
+    expect(RNL_INVALID_ARGUMENT);
 }
 END_TEST
 
@@ -340,6 +380,7 @@ int main(void)
     tcase_add_test(tests, dimensions);
     tcase_add_test(tests, wide_indices);
     tcase_add_test(tests, half_types);
+    tcase_add_test(tests, chains);
     tcase_add_test(tests, random_shapes);
     tcase_add_test(tests, wrong_arguments);
     tcase_add_test(tests, empty_batch);

@@ -10,6 +10,8 @@ typedef struct conv_run {
     conv_case test;
     int64_t out[3];
     op_tensor *src, *weight, *bias, *dst;
+    op_tensor *scale, *residual, *pixels; /* the chain's operands */
+    rnl_chain chain;
     double *expected; /* [n][m][d][h][w] */
 } conv_run;
 
@@ -161,13 +163,28 @@ static void compute_expected(conv_run *run)
     }
 }
 
+static double chain_at(const conv_run *run, const int64_t *at, double value)
+{
+    const unsigned chain = run->test.chain;
+    const size_t rank = run->test.spatial + 2;
+    if (chain & CONV_CHAIN_SCALE)
+        value *= op_get_broadcast(run->scale, rank, at).f;
+    if (chain & CONV_CHAIN_RESIDUAL)
+        value += op_get_broadcast(run->residual, rank, at).f;
+    if (chain & CONV_CHAIN_PIXELS)
+        value += op_get_broadcast(run->pixels, rank, at).f;
+    if (chain & CONV_CHAIN_SCALAR)
+        value *= -0.75;
+    return chain & CONV_CHAIN_RELU && value < 0 ? 0 : value;
+}
+
 static op_value expected_at(void *user, const int64_t *at)
 {
     const conv_run *run = user;
     int64_t flat = at[0] * run->test.filters + at[1];
     for (size_t i = 0; i < run->test.spatial; ++i)
         flat = flat * run->out[i] + at[i + 2];
-    return op_float(run->expected[flat]);
+    return op_float(chain_at(run, at, run->expected[flat]));
 }
 
 static void note(const conv_case *t)
@@ -175,11 +192,11 @@ static void note(const conv_case *t)
     op_note("%s %zuD n%" PRId64 " c%" PRId64 " m%" PRId64 " g%" PRId64 " size %" PRId64 ",%" PRId64 ",%" PRId64
             " taps %" PRId64 ",%" PRId64 ",%" PRId64 " stride %" PRId64 ",%" PRId64 ",%" PRId64 " dilation %" PRId64
             ",%" PRId64 ",%" PRId64 " pads %" PRId64 ",%" PRId64 ",%" PRId64 ";%" PRId64 ",%" PRId64 ",%" PRId64
-            " bias %d slices %d %s",
+            " bias %d slices %d chain %u %s",
             t->transposed ? "transposed" : "conv", t->spatial, t->batch, t->channels, t->filters, t->groups, t->size[0],
             t->size[1], t->size[2], t->taps[0], t->taps[1], t->taps[2], t->stride[0], t->stride[1], t->stride[2],
             t->dilation[0], t->dilation[1], t->dilation[2], t->pad_begin[0], t->pad_begin[1], t->pad_begin[2],
-            t->pad_end[0], t->pad_end[1], t->pad_end[2], t->bias, t->slices, rnl_dtype_name(t->dtype));
+            t->pad_end[0], t->pad_end[1], t->pad_end[2], t->bias, t->slices, t->chain, rnl_dtype_name(t->dtype));
 }
 
 static void create_tensors(conv_run *run)
@@ -200,6 +217,56 @@ static void create_tensors(conv_run *run)
     op_fill(run->bias, OP_RANDOM, -1, 1);
 }
 
+static rnl_chain_source stage(rnl_chain *chain, rnl_map_op op, rnl_chain_source a, rnl_chain_source b)
+{
+    rnl_chain_source result = a;
+    ck_assert(rnl_chain_add_stage(chain, op, (const rnl_chain_source[]){a, b}, 0, 0, &result));
+    return result;
+}
+
+static rnl_chain_source operand(rnl_chain *chain, op_tensor *tensor)
+{
+    rnl_chain_source source = {RNL_CHAIN_INPUT, 0};
+    op_fill(tensor, OP_RANDOM, -1, 1);
+    ck_assert(rnl_chain_add_operand(chain, &tensor->view, &source));
+    return source;
+}
+
+/* One value a pixel: an image of one channel. The scale is M x 1 x …, and so broadcast from the right. */
+static void create_operands(conv_run *run)
+{
+    const conv_case *test = &run->test;
+    int64_t shape[5], scale[4] = {test->filters, 1, 1, 1};
+    image_shape(test, 1, run->out, shape);
+    if (test->chain & CONV_CHAIN_SCALE)
+        run->scale = op_tensor_create(RNL_F32, test->spatial + 1, scale, OP_ROW_MAJOR);
+    if (test->chain & CONV_CHAIN_RESIDUAL)
+        run->residual = create_image(test, test->filters, run->out);
+    if (test->chain & CONV_CHAIN_PIXELS)
+        run->pixels = op_tensor_create(RNL_F32, test->spatial + 2, shape, OP_CHANNELS_LAST);
+}
+
+static const rnl_chain *make_chain(conv_run *run)
+{
+    const unsigned parts = run->test.chain;
+    rnl_chain *chain = &run->chain;
+    rnl_chain_source value = {RNL_CHAIN_INPUT, 0}, scalar;
+    create_operands(run);
+    if (parts & CONV_CHAIN_SCALE)
+        value = stage(chain, RNL_MAP_MUL, value, operand(chain, run->scale));
+    if (parts & CONV_CHAIN_RESIDUAL)
+        value = stage(chain, RNL_MAP_ADD, operand(chain, run->residual), value);
+    if (parts & CONV_CHAIN_PIXELS)
+        value = stage(chain, RNL_MAP_ADD, value, operand(chain, run->pixels));
+    if (parts & CONV_CHAIN_SCALAR) {
+        ck_assert(rnl_chain_add_scalar(chain, -0.75f, &scalar));
+        value = stage(chain, RNL_MAP_MUL, value, scalar);
+    }
+    if (parts & CONV_CHAIN_RELU)
+        stage(chain, RNL_MAP_RELU, value, value);
+    return parts ? chain : NULL;
+}
+
 void conv_case_run(const conv_case *given)
 {
     conv_run run = {.test = *given};
@@ -213,6 +280,7 @@ void conv_case_run(const conv_case *given)
     memcpy(params.stride, test->stride, sizeof params.stride);
     memcpy(params.dilation, test->dilation, sizeof params.dilation);
     memcpy(params.pad_begin, test->pad_begin, sizeof params.pad_begin);
+    params.chain = make_chain(&run);
     const rnl_view weight = pack_weights(&run);
     const rnl_view *bias = run.bias ? &run.bias->view : NULL;
     op_expect(RNL_OK, (test->transposed ? rnl_op_conv_transpose : rnl_op_conv)(op_list(), &params, &run.src->view,
@@ -257,5 +325,6 @@ conv_case conv_case_random(bool transposed)
     test.bias = pick(0, 1);
     test.slices = pick(0, 2) == 0;
     test.dtype = types[pick(0, 3)];
+    test.chain = pick(0, 3) ? 0 : CONV_CHAIN_RESIDUAL | CONV_CHAIN_RELU;
     return test;
 }

@@ -6,6 +6,14 @@
 #include "ops/conv.h"
 #include "support/op_test.h"
 
+/* What a case's chain does to each result, in this order. */
+#define CONV_CHAIN_SCALE 1    /* times an operand of one value a channel */
+#define CONV_CHAIN_RESIDUAL 2 /* plus an operand like the result, which may lie within a wider image */
+#define CONV_CHAIN_SCALAR 4   /* times a scalar */
+#define CONV_CHAIN_RELU 8
+#define CONV_CHAIN_PIXELS 16 /* plus an operand of one value a pixel */
+#define CONV_CHAIN_ALL 31
+
 typedef struct conv_case {
     bool transposed;
     size_t spatial;                           /* 0: 2 */
@@ -16,6 +24,7 @@ typedef struct conv_case {
     bool bias, slices;                        /* slices: src and dst are some channels of wider images */
     bool wide;                                /* kernels index in 64 bits, for a stride that nothing uses; batch is 1 */
     rnl_dtype dtype;                          /* 0: F32 */
+    unsigned chain;                           /* CONV_CHAIN_…; 0: no chain */
 } conv_case;
 
 void conv_case_run(const conv_case *test);
