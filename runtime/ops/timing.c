@@ -30,16 +30,31 @@ rnl_status rnl_step_enqueue_timed(const rnl_step_place *place, const rnl_step_li
     return status;
 }
 
+/* rusticl (22.3) answers 0, 1, 2 and 3 for the four points of a command's life. */
+static bool is_a_time(uint64_t queued, uint64_t start, uint64_t end)
+{
+    return queued > 0 && end > start;
+}
+
+static rnl_status ask(cl_event event, cl_profiling_info point, uint64_t *out_ns)
+{
+    cl_ulong ns = 0;
+    const rnl_status status = CL(clGetEventProfilingInfo(event, point, sizeof ns, &ns, NULL));
+    *out_ns = ns;
+    return status;
+}
+
 rnl_status rnl_step_timer_read(const rnl_step_timer *timer, uint64_t *out_ns, bool *out_device_clock)
 {
-    cl_ulong start = 0, end = 0;
+    uint64_t queued = 0, start = 0, end = 0;
     *out_ns = timer->ns;
     *out_device_clock = timer->event != NULL;
     if (!timer->event)
         return RNL_OK;
-    TRY(CL(clGetEventProfilingInfo(timer->event, CL_PROFILING_COMMAND_START, sizeof start, &start, NULL)));
-    TRY(CL(clGetEventProfilingInfo(timer->event, CL_PROFILING_COMMAND_END, sizeof end, &end, NULL)));
-    *out_ns = end > start ? end - start : 0;
+    TRY(ask(timer->event, CL_PROFILING_COMMAND_QUEUED, &queued));
+    TRY(ask(timer->event, CL_PROFILING_COMMAND_START, &start));
+    TRY(ask(timer->event, CL_PROFILING_COMMAND_END, &end));
+    *out_ns = is_a_time(queued, start, end) ? end - start : 0;
     return RNL_OK;
 }
 

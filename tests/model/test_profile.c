@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Profiles from outside: what a step's record says, and that a session runs on as before. */
+#include "support/small_model.h"
+#include "support/test_device.h"
+#include <runnel/runnel.h>
+
+#include <string.h>
+
+#define SIDE 16
+#define PRODUCTS 3
+
+static rnl_device *device;
+static rnl_graph *graph;
+static rnl_model *model;
+static rnl_session *session;
+static proto bytes;
+static float matrix[SIDE * SIDE];
+
+static void setup(void)
+{
+    device = test_open_device();
+    bytes = small_chain(SIDE, PRODUCTS);
+    test_ok(rnl_graph_load_memory(bytes.data, bytes.size, &graph));
+    test_ok(rnl_model_open(graph, device, NULL, &model));
+    test_ok(rnl_session_create(model, &session));
+    for (size_t i = 0; i < SIDE * SIDE; i++)
+        matrix[i] = 1;
+}
+
+static void teardown(void)
+{
+    rnl_session_release(session);
+    rnl_model_release(model);
+    rnl_graph_release(graph);
+    rnl_device_release(device);
+    proto_free(&bytes);
+}
+
+static rnl_tensor input(void)
+{
+    return (rnl_tensor){
+        .name = "x", .dtype = RNL_F32, .rank = 2, .shape = {SIDE, SIDE}, .data = matrix, .size_bytes = sizeof matrix};
+}
+
+static void run_and_check(void)
+{
+    rnl_tensor x = input(), y = {.name = "y"};
+    test_ok(rnl_session_run(session, &x, 1, &y, 1));
+    for (size_t i = 0; i < SIDE * SIDE; i++)
+        ck_assert_float_eq_tol(((float *)y.data)[i], 1, 1e-5f);
+}
+
+static void check_product(const rnl_step_profile *step)
+{
+    ck_assert_uint_eq(step->flops, 2 * SIDE * SIDE * SIDE);
+    ck_assert_uint_eq(step->bytes, 3 * SIDE * SIDE * sizeof(float));
+    ck_assert_int_eq(strncmp(step->implementation, "gemm:", 5), 0);
+    ck_assert_uint_gt(strlen(step->node), 0);
+    if (strcmp(step->implementation, "gemm:clblast") != 0) {
+        ck_assert_ptr_nonnull(strstr(step->file, ".cl"));
+        ck_assert_uint_gt(strlen(step->kernel), 0);
+    }
+}
+
+static size_t profile_and_check(void)
+{
+    const rnl_step_profile *steps = NULL;
+    size_t count = 0, products = 0;
+    rnl_tensor x = input();
+    test_ok(rnl_session_profile(session, &x, 1, &steps, &count));
+    for (size_t i = 0; i < count; i++) {
+        ck_assert_uint_gt(steps[i].time_ns, 0);
+        ck_assert_uint_lt(steps[i].time_ns, UINT64_C(3600000000000));
+        if (strcmp(steps[i].op_type, "MatMul") != 0)
+            continue;
+        check_product(&steps[i]);
+        products++;
+    }
+    ck_assert_uint_eq(products, PRODUCTS);
+    return count;
+}
+
+START_TEST(test_records)
+{
+    size_t count = profile_and_check();
+    ck_assert_uint_eq(profile_and_check(), count);
+    rnl_session_stats stats;
+    rnl_session_get_stats(session, &stats);
+    ck_assert_uint_eq(stats.step_count, count);
+}
+END_TEST
+
+START_TEST(test_runs_before_and_after)
+{
+    run_and_check();
+    profile_and_check();
+    run_and_check();
+    profile_and_check();
+    run_and_check();
+}
+END_TEST
+
+START_TEST(test_records_outlive_other_runs)
+{
+    const rnl_step_profile *steps = NULL;
+    size_t count = 0;
+    rnl_tensor x = input();
+    test_ok(rnl_session_profile(session, &x, 1, &steps, &count));
+    run_and_check();
+    rnl_graph_release(graph);
+    rnl_device_release(device);
+    graph = NULL;
+    device = NULL;
+    ck_assert_uint_ge(count, PRODUCTS);
+    ck_assert_str_eq(steps[count - 1].op_type, "MatMul");
+}
+END_TEST
+
+START_TEST(test_wrong_calls)
+{
+    const rnl_step_profile *steps = NULL;
+    size_t count = 7;
+    rnl_tensor x = input();
+    x.shape[0] = SIDE + 1;
+    test_fails(RNL_INVALID_ARGUMENT, "the model expects", rnl_session_profile(session, &x, 1, &steps, &count));
+    ck_assert_ptr_null(steps);
+    ck_assert_uint_eq(count, 0);
+    x = input();
+    test_fails(RNL_INVALID_ARGUMENT, "missing", rnl_session_profile(session, NULL, 0, &steps, &count));
+    test_fails(RNL_INVALID_ARGUMENT, "inputs is NULL", rnl_session_profile(session, NULL, 1, &steps, &count));
+    test_fails(RNL_INVALID_ARGUMENT, "session is NULL", rnl_session_profile(NULL, &x, 1, &steps, &count));
+    test_fails(RNL_INVALID_ARGUMENT, "out_steps is NULL", rnl_session_profile(session, &x, 1, NULL, &count));
+    test_fails(RNL_INVALID_ARGUMENT, "out_count is NULL", rnl_session_profile(session, &x, 1, &steps, NULL));
+    profile_and_check();
+    run_and_check();
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("profile");
+    TCase *tcase = tcase_create("profile");
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_set_timeout(tcase, 300);
+    tcase_add_test(tcase, test_records);
+    tcase_add_test(tcase, test_runs_before_and_after);
+    tcase_add_test(tcase, test_records_outlive_other_runs);
+    tcase_add_test(tcase, test_wrong_calls);
+    suite_add_tcase(suite, tcase);
+    return test_run(suite, false);
+}
