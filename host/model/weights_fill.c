@@ -12,6 +12,7 @@
 #include <string.h>
 
 #define PIECE_BYTES ((size_t)8 << 20)
+#define LARGE_BYTES ((size_t)64 << 10) /* from here on the system is told about pages */
 #define MAX_THREADS 4
 #define BYTES_A_THREAD ((size_t)4 << 20) /* less than that is not worth a thread */
 
@@ -77,12 +78,15 @@ static void do_job(const rnl_weights *weights, const job *todo, unsigned char *t
     bool piece = todo->weight->packing == RNL_PACKING_PLAIN;
     const unsigned char *source = (const unsigned char *)tensor->data + todo->offset_bytes;
     size_t source_bytes = piece ? todo->size_bytes : tensor->size_bytes;
-    for_map(weights->graph, rnl_map_expect, source, source_bytes);
+    bool large = source_bytes >= LARGE_BYTES;
+    if (large)
+        for_map(weights->graph, rnl_map_expect, source, source_bytes);
     if (piece)
         memcpy(target, source, source_bytes);
     else
         rnl_pack(tensor, &todo->weight->view, target, todo->size_bytes);
-    for_map(weights->graph, rnl_map_forget, source, source_bytes);
+    if (large)
+        for_map(weights->graph, rnl_map_forget, source, source_bytes);
 }
 
 /* ---- in place ------------------------------------------------------------------------------------------------- */
@@ -96,7 +100,10 @@ static void *do_jobs(void *argument)
     while ((at = atomic_fetch_add(&list->next, 1)) < list->count) {
         const job *todo = &list->jobs[list->count - 1 - at];
         const rnl_weight_block *block = &list->weights->blocks[todo->weight->block];
-        do_job(list->weights, todo, (unsigned char *)block->host + todo->weight->offset_bytes + todo->offset_bytes);
+        unsigned char *target = (unsigned char *)block->host + todo->weight->offset_bytes + todo->offset_bytes;
+        if (todo->size_bytes >= LARGE_BYTES)
+            rnl_memory_expect(target, todo->size_bytes);
+        do_job(list->weights, todo, target);
     }
     return NULL;
 }

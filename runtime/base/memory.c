@@ -5,6 +5,8 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 static atomic_ullong allocations_to_failure; /* 0: none is to fail */
 
@@ -92,4 +94,16 @@ rnl_status rnl_strdup(const char *text, char **out_copy)
     TRY(rnl_alloc(bytes, 1, out_copy));
     memcpy(*out_copy, text, bytes);
     return RNL_OK;
+}
+
+void rnl_memory_expect(void *memory, size_t size_bytes)
+{
+#ifdef MADV_POPULATE_WRITE
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), at = (uintptr_t)memory;
+    uintptr_t first = (at + page - 1) & ~(page - 1), end = (at + size_bytes) & ~(page - 1);
+    if (first < end)
+        (void)madvise((void *)first, end - first, MADV_POPULATE_WRITE); /* only advice; new with Linux 5.14 */
+#else
+    (void)memory, (void)size_bytes;
+#endif
 }

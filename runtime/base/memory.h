@@ -34,6 +34,12 @@ RNL_API RNL_NODISCARD rnl_status rnl_alloc(size_t count, size_t element_bytes, v
 RNL_API RNL_NODISCARD rnl_status rnl_grow(void *pointer, size_t *capacity, size_t needed, size_t element_bytes);
 RNL_API RNL_NODISCARD rnl_status rnl_strdup(const char *text, char **out_copy);
 
+/*
+ * Has the whole pages inside this part of new memory ready to be written: one call instead of a fault for each of them.
+ * What they hold stays. Elsewhere than on a recent Linux it does nothing.
+ */
+RNL_API void rnl_memory_expect(void *memory, size_t size_bytes);
+
 /* For tests: the n-th allocation from now on fails (1 = the next); 0 = never. One-shot. Counts over all threads. */
 RNL_API void rnl_alloc_fail_at(uint64_t n);
 

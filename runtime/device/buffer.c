@@ -4,7 +4,6 @@
 #include "base/memory.h"
 #include "device/pool.h"
 #include <stdlib.h>
-#include <sys/mman.h>
 
 rnl_status rnl_buffer_create(rnl_device *device, rnl_memory memory, size_t size_bytes, rnl_buffer **out_buffer)
 {
@@ -58,14 +57,6 @@ void *rnl_buffer_host(const rnl_buffer *buffer)
 
 /* ---- Filling from the host ---- */
 
-static void prefer_huge_pages(void *memory, size_t size_bytes)
-{
-    const size_t huge = (size_t)2 << 20;
-    uintptr_t start = rnl_align_up((uintptr_t)memory, huge), end = ((uintptr_t)memory + size_bytes) & ~(huge - 1);
-    if (start < end)
-        (void)madvise((void *)start, end - start, MADV_HUGEPAGE); /* only advice */
-}
-
 rnl_status rnl_buffer_map(rnl_stream *stream, rnl_buffer *buffer, void **out_host)
 {
     cl_int code;
@@ -77,7 +68,6 @@ rnl_status rnl_buffer_map(rnl_stream *stream, rnl_buffer *buffer, void **out_hos
         CL_NEW(&code, clEnqueueMapBuffer(stream->queue, buffer->memory, CL_TRUE, CL_MAP_WRITE_INVALIDATE_REGION, 0,
                                          buffer->size_bytes, 0, NULL, NULL, &code));
     TRY(rnl_stream_fail(stream, rnl_cl_status(code, "clEnqueueMapBuffer")));
-    prefer_huge_pages(host, buffer->size_bytes);
     *out_host = host;
     return RNL_OK;
 }
