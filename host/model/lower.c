@@ -3,6 +3,7 @@
 
 #include "base/memory.h"
 #include "model/evaluate.h"
+#include "model/place.h"
 #include "ops/conv.h"
 #include <string.h>
 
@@ -104,7 +105,7 @@ static bool has_layout(const rnl_view *view, rnl_layout layout)
     case RNL_LAYOUT_ROW_MAJOR:
         return rnl_view_is_row_major(view);
     case RNL_LAYOUT_CHANNELS_LAST:
-        return view->rank < 3 ? rnl_view_is_row_major(view) : rnl_view_is_channels_last(view);
+        return view->rank < 3 ? rnl_view_is_row_major(view) : view->shape[1] <= 1 || view->stride[1] == 1;
     default:
         return true;
     }
@@ -179,8 +180,8 @@ static rnl_layout layout_of_inputs(rnl_lowering *lowering, size_t rank)
             continue;
         const rnl_plan_value *value = &lowering->planner->values[node->inputs[i]];
         bool computed = value->placed && !value->desc.host;
-        if (computed && value->view.rank == rank && rank >= 3 && rnl_view_is_channels_last(&value->view) &&
-            !rnl_view_is_row_major(&value->view))
+        if (computed && value->view.rank == rank && rank >= 3 && value->view.shape[1] > 1 &&
+            value->view.stride[1] == 1 && !rnl_view_is_row_major(&value->view))
             return RNL_LAYOUT_CHANNELS_LAST;
     }
     return RNL_LAYOUT_ROW_MAJOR;
@@ -189,9 +190,12 @@ static rnl_layout layout_of_inputs(rnl_lowering *lowering, size_t rank)
 rnl_status rnl_lower_output(rnl_lowering *lowering, size_t index, rnl_layout layout, rnl_view *out_view)
 {
     const rnl_tensor_desc *desc = &lowering->context.outputs[index];
-    if (layout == RNL_LAYOUT_ANY)
+    bool any = layout == RNL_LAYOUT_ANY;
+    if (any)
         layout = layout_of_inputs(lowering, desc->rank);
-    TRY(new_tensor(lowering->planner->plan, desc->dtype, desc->rank, desc->shape, layout, out_view));
+    TRY(rnl_place_output(lowering, lowering->context.node->outputs[index], layout, any, out_view));
+    if (out_view->slot == RNL_NO_SLOT)
+        TRY(new_tensor(lowering->planner->plan, desc->dtype, desc->rank, desc->shape, layout, out_view));
     rnl_lower_alias(lowering, index, out_view);
     return RNL_OK;
 }

@@ -15,7 +15,7 @@
 typedef enum rnl_layout {
     RNL_LAYOUT_ANY, /* as it is; an output: as the first input of its rank */
     RNL_LAYOUT_ROW_MAJOR,
-    RNL_LAYOUT_CHANNELS_LAST
+    RNL_LAYOUT_CHANNELS_LAST /* an input: a pixel's channels are neighbours, pixels may lie anywhere */
 } rnl_layout;
 
 /* A value while planning. */
@@ -30,11 +30,14 @@ typedef struct rnl_plan_value {
     bool needed; /* some step reads it on the device, or it is an output */
 } rnl_plan_value;
 
+typedef struct rnl_home rnl_home; /* place.h */
+
 typedef struct rnl_planner {
     rnl_model *model;
     const rnl_graph *graph;
     rnl_plan *plan;
     rnl_plan_value *values; /* one a value of the graph */
+    rnl_home *homes;        /* likewise */
     bool *on_host;          /* one a node: evaluated while planning */
     rnl_zone *zone;         /* for what planning alone needs */
     rnl_tensor_desc *descs; /* scratch for one node's inputs and outputs */
@@ -68,7 +71,7 @@ RNL_NODISCARD rnl_status rnl_lower_input(rnl_lowering *lowering, size_t index, r
 /* A convolution's weight; packed once for the model when it is constant, else by a copy step. */
 RNL_NODISCARD rnl_status rnl_lower_conv_weight(rnl_lowering *lowering, size_t index, rnl_packing packing,
                                                int64_t groups, rnl_view *out_view);
-/* New memory for output `index`. */
+/* New memory for output `index`, or its part of a larger value's: `layout` may be widened there (place.h). */
 RNL_NODISCARD rnl_status rnl_lower_output(rnl_lowering *lowering, size_t index, rnl_layout layout, rnl_view *out_view);
 /* Output `index` is this view of memory that is there already. */
 void rnl_lower_alias(rnl_lowering *lowering, size_t index, const rnl_view *view);
@@ -91,5 +94,7 @@ rnl_view rnl_view_permute(const rnl_view *view, const size_t *permutation);
 void rnl_view_slice(rnl_view *view, size_t axis, int64_t start, int64_t count, int64_t step);
 /* Broadcast to a shape (of at least its rank) by strides of 0. */
 rnl_view rnl_view_expand(const rnl_view *view, size_t rank, const int64_t *shape);
+/* Element by element the same memory. */
+bool rnl_view_is_same(const rnl_view *a, const rnl_view *b);
 
 #endif

@@ -55,46 +55,85 @@ static rnl_status pad_axis(rnl_lowering *lowering, const rnl_view *target, const
     return RNL_OK;
 }
 
-static rnl_status fill(rnl_lowering *lowering, const rnl_view *target)
+/* The padding value, as a scalar. */
+static rnl_status padding_value(rnl_lowering *lowering, rnl_dtype dtype, rnl_view *out_value)
+{
+    int64_t none[1];
+    if (rnl_lower_has_input(lowering, 2))
+        TRY(rnl_lower_input(lowering, 2, RNL_LAYOUT_ANY, out_value));
+    else
+        TRY(rnl_lower_scalar(lowering, dtype, (double)rnl_node_float(lowering->context.node, "value", 0), out_value));
+    if (!rnl_view_reshape(out_value, 0, none, out_value))
+        return FAIL(RNL_INVALID_ARGUMENT, "the padding value is not a scalar");
+    return RNL_OK;
+}
+
+/* Fills what lies around the core, which starts at `begin`: whole slabs of the first axes, what they leave of others.
+ */
+static rnl_status fill_around(rnl_lowering *lowering, const rnl_view *value, const rnl_view *target,
+                              const rnl_view *core, const int64_t *begin)
+{
+    rnl_view left = *target;
+    for (size_t i = 0; i < target->rank; i++) {
+        int64_t high = begin[i] + core->shape[i];
+        rnl_view before = left, behind = left;
+        rnl_view_slice(&before, i, 0, begin[i], 1);
+        rnl_view_slice(&behind, i, high, target->shape[i] - high, 1);
+        if (begin[i] > 0)
+            TRY(rnl_lower_copy(lowering, value, &before));
+        if (high < target->shape[i])
+            TRY(rnl_lower_copy(lowering, value, &behind));
+        rnl_view_slice(&left, i, begin[i], core->shape[i], 1);
+    }
+    return RNL_OK;
+}
+
+/* Two steps when the source is copied; without the copy, only the padding is written. */
+static rnl_status pad_with_value(rnl_lowering *lowering, const rnl_view *source, const rnl_view *target,
+                                 const rnl_view *core, const int64_t *begin)
 {
     rnl_view value;
-    if (rnl_lower_has_input(lowering, 2))
-        TRY(rnl_lower_input(lowering, 2, RNL_LAYOUT_ANY, &value));
-    else
-        TRY(rnl_lower_scalar(lowering, target->dtype, (double)rnl_node_float(lowering->context.node, "value", 0),
-                             &value));
-    int64_t none[1];
-    if (!rnl_view_reshape(&value, 0, none, &value))
-        return FAIL(RNL_INVALID_ARGUMENT, "the padding value is not a scalar");
-    return rnl_lower_copy(lowering, &value, target);
+    TRY(padding_value(lowering, target->dtype, &value));
+    if (rnl_view_is_same(source, core))
+        return fill_around(lowering, &value, target, core, begin);
+    TRY(rnl_lower_copy(lowering, &value, target));
+    return rnl_lower_copy(lowering, source, core);
+}
+
+static rnl_status pad_from_core(rnl_lowering *lowering, const rnl_view *source, const rnl_view *target,
+                                const rnl_view *core, const rnl_pad *pad)
+{
+    rnl_view filled = *core;
+    if (!rnl_view_is_same(source, core))
+        TRY(rnl_lower_copy(lowering, source, core));
+    for (size_t i = 0; i < source->rank; i++) {
+        int64_t begin = pad->begin[i] > 0 ? pad->begin[i] : 0;
+        padded_axis p = {i, begin, pad->end[i] > 0 ? pad->end[i] : 0, core->shape[i], pad->mode};
+        filled.offset -= begin * filled.stride[i];
+        filled.shape[i] = target->shape[i];
+        TRY(pad_axis(lowering, &filled, &p));
+    }
+    return RNL_OK;
 }
 
 rnl_status rnl_lower_pad(rnl_lowering *lowering)
 {
     rnl_pad pad;
     rnl_view source, target;
+    int64_t begin[RNL_MAX_RANK];
     TRY(rnl_pad_resolve(&lowering->context, &pad));
     TRY(rnl_lower_input(lowering, 0, RNL_LAYOUT_ANY, &source));
     TRY(rnl_lower_output(lowering, 0, RNL_LAYOUT_ANY, &target));
-    if (pad.mode == PAD_CONSTANT)
-        TRY(fill(lowering, &target));
     rnl_view core = target; /* negative amounts crop the source */
     for (size_t i = 0; i < source.rank; i++) {
         int64_t crop_begin = pad.begin[i] < 0 ? -pad.begin[i] : 0, crop_end = pad.end[i] < 0 ? -pad.end[i] : 0;
         int64_t size = source.shape[i] - crop_begin - crop_end;
+        begin[i] = pad.begin[i] > 0 ? pad.begin[i] : 0;
         rnl_view_slice(&source, i, crop_begin, size > 0 ? size : 0, 1);
-        rnl_view_slice(&core, i, pad.begin[i] > 0 ? pad.begin[i] : 0, size > 0 ? size : 0, 1);
+        rnl_view_slice(&core, i, begin[i], size > 0 ? size : 0, 1);
     }
-    TRY(rnl_lower_copy(lowering, &source, &core));
-    rnl_view filled = core;
-    for (size_t i = 0; i < source.rank && pad.mode != PAD_CONSTANT; i++) {
-        int64_t begin = pad.begin[i] > 0 ? pad.begin[i] : 0;
-        padded_axis p = {i, begin, pad.end[i] > 0 ? pad.end[i] : 0, core.shape[i], pad.mode};
-        filled.offset -= begin * filled.stride[i];
-        filled.shape[i] = target.shape[i];
-        TRY(pad_axis(lowering, &filled, &p));
-    }
-    return RNL_OK;
+    return pad.mode == PAD_CONSTANT ? pad_with_value(lowering, &source, &target, &core, begin)
+                                    : pad_from_core(lowering, &source, &target, &core, &pad);
 }
 
 /* ---- blocks of pixels ----------------------------------------------------------------------------------------- */

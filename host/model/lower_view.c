@@ -93,21 +93,52 @@ rnl_status rnl_lower_expand(rnl_lowering *lowering)
     return RNL_OK;
 }
 
+/* Adds `part` behind `all` along the axis; false when it does not lie there. */
+static bool continues(rnl_view *all, const rnl_view *part, size_t axis)
+{
+    bool follows = part->slot == all->slot && part->stride[axis] == all->stride[axis] &&
+                   part->offset == all->offset + all->shape[axis] * all->stride[axis];
+    for (size_t i = 0; i < all->rank && follows; i++)
+        follows = i == axis || all->shape[i] == 1 || part->stride[i] == all->stride[i];
+    all->shape[axis] += part->shape[axis];
+    return follows;
+}
+
+/* The inputs lie side by side: the result is there already. */
+static rnl_status joined(rnl_lowering *lowering, size_t axis, bool *out_joined, rnl_view *out_view)
+{
+    rnl_view part;
+    TRY(rnl_lower_input(lowering, 0, RNL_LAYOUT_ANY, out_view));
+    *out_joined = rnl_view_elements(out_view) > 0;
+    for (size_t i = 1; i < lowering->context.node->input_count && *out_joined; i++) {
+        TRY(rnl_lower_input(lowering, i, RNL_LAYOUT_ANY, &part));
+        *out_joined = continues(out_view, &part, axis);
+    }
+    return RNL_OK;
+}
+
 rnl_status rnl_lower_concat(rnl_lowering *lowering)
 {
     const rnl_node *node = lowering->context.node;
     size_t axis, rank = lowering->context.outputs[0].rank;
     int64_t start = 0;
     rnl_view source, target;
+    bool in_place;
     TRY(rnl_axis_resolve(rnl_node_int(node, "axis", 1), rank, "axis", &axis));
     for (size_t i = 0; i < node->input_count; i++) /* placed before the output picks its layout */
         TRY(rnl_lower_input(lowering, i, RNL_LAYOUT_ANY, &source));
+    TRY(joined(lowering, axis, &in_place, &target));
+    if (in_place) {
+        rnl_lower_alias(lowering, 0, &target);
+        return RNL_OK;
+    }
     TRY(rnl_lower_output(lowering, 0, RNL_LAYOUT_ANY, &target));
     for (size_t i = 0; i < node->input_count; i++) {
         TRY(rnl_lower_input(lowering, i, RNL_LAYOUT_ANY, &source));
         rnl_view part = target;
         rnl_view_slice(&part, axis, start, source.shape[axis], 1);
-        TRY(rnl_lower_copy(lowering, &source, &part));
+        if (!rnl_view_is_same(&source, &part))
+            TRY(rnl_lower_copy(lowering, &source, &part));
         start += source.shape[axis];
     }
     return RNL_OK;

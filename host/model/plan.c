@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "model/evaluate.h"
 #include "model/lower.h"
+#include "model/place.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -191,6 +192,7 @@ static rnl_status fill_plan(rnl_planner *planner, const rnl_tensor_desc *inputs)
     TRY(place_inputs(planner, inputs));
     TRY(rnl_plan_describe(planner));
     rnl_plan_mark_needed(planner);
+    TRY(rnl_place_homes(planner));
     TRY(lower_and_upload(planner));
     find_lifetimes(plan, graph);
     TRY(rnl_arena_assign(plan, rnl_device_get_info(planner->model->device)));

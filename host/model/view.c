@@ -78,3 +78,13 @@ rnl_view rnl_view_expand(const rnl_view *view, size_t rank, const int64_t *shape
     }
     return result;
 }
+
+bool rnl_view_is_same(const rnl_view *a, const rnl_view *b)
+{
+    if (a->slot != b->slot || a->dtype != b->dtype || a->rank != b->rank || a->offset != b->offset)
+        return false;
+    for (size_t i = 0; i < a->rank; i++)
+        if (a->shape[i] != b->shape[i] || (a->shape[i] != 1 && a->stride[i] != b->stride[i]))
+            return false;
+    return true;
+}

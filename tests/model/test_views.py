@@ -1,0 +1,288 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operators that only rearrange: right in every arrangement, and without steps of their own where views can say it.
+
+Each case is a small graph, compared with onnxruntime. Its steps, counted by what is launched, are at most those of the
+operators that compute, and `edges`: copies that the case cannot do without, such as turning images round.
+"""
+
+import os
+import sys
+import unittest
+
+import numpy as np
+import onnx
+import onnxruntime
+from onnx import TensorProto, helper, numpy_helper
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+import runnel  # noqa: E402
+
+REARRANGE = {"Concat", "Pad", "Slice", "Split", "Transpose", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity",
+             "Dropout", "Expand"}
+
+
+class Net:
+    """A graph under construction; every method adds a node and returns its output's name."""
+
+    def __init__(self, seed=0):
+        self.random = np.random.default_rng(seed)
+        self.nodes, self.inputs, self.outputs, self.initializers, self.feed = [], [], [], [], {}
+
+    def input(self, *shape):
+        name = f"x{len(self.inputs)}"
+        self.inputs.append(helper.make_tensor_value_info(name, TensorProto.FLOAT, shape))
+        self.feed[name] = self.random.standard_normal(shape).astype(np.float32)
+        return name
+
+    def constant(self, value):
+        name = f"c{len(self.initializers)}"
+        self.initializers.append(numpy_helper.from_array(np.asarray(value), name))
+        return name
+
+    def weight(self, *shape):
+        return self.constant(self.random.standard_normal(shape).astype(np.float32) / 4)
+
+    def add(self, op_type, *inputs, outputs=1, **attributes):
+        names = [f"{op_type}_{len(self.nodes)}_{i}" for i in range(outputs)]
+        self.nodes.append(helper.make_node(op_type, list(inputs), names, **attributes))
+        return names[0] if outputs == 1 else names
+
+    def conv(self, x, channels, filters, kernel=3, groups=1, **attributes):
+        weight = self.weight(filters, channels // groups, kernel, kernel)
+        return self.add("Conv", x, weight, self.weight(filters), group=groups, pads=[kernel // 2] * 4, **attributes)
+
+    def concat(self, *inputs, axis=1):
+        return self.add("Concat", *inputs, axis=axis)
+
+    def reshape(self, x, *shape):
+        return self.add("Reshape", x, self.constant(np.array(shape, np.int64)))
+
+    def slice(self, x, axis, start, end, step=1):
+        values = [self.constant(np.array([v], np.int64)) for v in (start, end, axis, step)]
+        return self.add("Slice", x, *values)
+
+    def pad(self, x, pads, value=None, mode="constant"):
+        extra = [] if value is None else [self.constant(np.float32(value))]
+        return self.add("Pad", x, self.constant(np.array(pads, np.int64)), *extra, mode=mode)
+
+    def output(self, *names):
+        self.outputs += names
+
+    def model(self):
+        outputs = [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in self.outputs]
+        graph = helper.make_graph(self.nodes, "views", self.inputs, outputs, self.initializers)
+        return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8).SerializeToString()
+
+
+def dense_block(net, batch, layers, grows=8):
+    x = net.conv(net.input(batch, 3, 9, 7), 3, 16)
+    channels = 16
+    for _ in range(layers):
+        y = net.add("Relu", x)
+        y = net.conv(net.conv(y, channels, 24, 1), 24, grows)
+        x = net.concat(x, y)
+        channels += grows
+    return x, channels
+
+
+class ViewsTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.device = runnel.Device(runnel.Library())
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.device.close()
+
+    def check(self, net, edges=None):
+        model = net.model()
+        options = onnxruntime.SessionOptions()
+        options.log_severity_level = 3
+        expected = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"]).run(None, net.feed)
+        session = runnel.Session(self.device, model)
+        try:
+            session.run(net.feed)
+            before = self.device.stats().kernels_launched
+            got = session.run(net.feed)
+            launched = self.device.stats().kernels_launched - before
+        finally:
+            session.close()
+        for name, value in zip(net.outputs, expected):
+            self.assertEqual(got[name].shape, value.shape, name)
+            scale = max(1.0, float(np.abs(value).max(initial=0)))
+            np.testing.assert_allclose(got[name], value, rtol=1e-4, atol=1e-5 * scale, err_msg=name)
+        if edges is not None:
+            computing = sum(n.op_type not in REARRANGE for n in net.nodes)
+            self.assertLessEqual(launched, computing + edges, "steps that only move data")
+
+    # ---- Concat ----
+
+    def test_dense_block(self):
+        for batch in (1, 3):
+            net = Net()
+            x, _ = dense_block(net, batch, 4)
+            net.output(net.add("Relu", x))
+            self.check(net, edges=2)
+
+    def test_dense_block_that_lists_all_parts(self):
+        net = Net()
+        parts, channels = [net.conv(net.input(2, 3, 6, 5), 3, 8)], 8
+        for _ in range(3):
+            joined = net.concat(*parts) if len(parts) > 1 else parts[0]
+            parts.append(net.conv(net.add("Relu", joined), channels, 4))
+            channels += 4
+        net.output(net.add("Relu", net.concat(*parts)))
+        self.check(net, edges=2)
+
+    def test_nested_on_several_axes(self):
+        net = Net()
+        x = net.input(2, 4, 6, 6)
+        a, b, c = net.conv(x, 4, 5), net.conv(x, 4, 3), net.conv(x, 4, 8)
+        columns = net.concat(net.concat(a, b), c, axis=3)
+        rows = net.concat(columns, net.concat(c, c, axis=3), axis=2)
+        net.output(net.conv(rows, 8, 4))
+        self.check(net, edges=5)  # the input and the output, and c, three times more
+
+    def test_every_axis(self):
+        for axis in range(-4, 4):
+            net = Net()
+            x = net.input(2, 4, 5, 3)
+            a, b = net.conv(x, 4, 4), net.add("Relu", net.conv(x, 4, 4))
+            net.output(net.add("Tanh", net.concat(a, b, axis=axis)))
+            self.check(net, edges=2)
+
+    def test_parts_used_elsewhere_and_outputs(self):
+        net = Net()
+        x = net.input(2, 4, 5, 6)
+        a, b = net.conv(x, 4, 6), net.conv(x, 4, 2)
+        joined = net.concat(a, b)
+        net.output(a, joined, net.conv(a, 6, 3), net.add("MaxPool", b, kernel_shape=[2, 2]),
+                   net.add("Add", net.slice(joined, 1, 1, 7), a))
+        self.check(net, edges=6)
+
+    def test_inputs_constants_and_repeats(self):
+        net = Net()
+        x, y = net.input(2, 3, 4, 4), net.input(2, 2, 4, 4)
+        a = net.add("Relu", x)
+        net.output(net.concat(x, y), net.concat(a, a, x), net.concat(net.weight(2, 1, 4, 4), a, y),
+                   net.concat(net.weight(1, 3), net.weight(2, 3), axis=0))
+        self.check(net)
+
+    def test_parts_of_a_split(self):
+        net = Net()
+        x = net.conv(net.input(1, 3, 5, 4), 3, 8)
+        a, b, c = net.add("Split", x, net.constant(np.array([2, 3, 3], np.int64)), outputs=3, axis=1)
+        net.output(net.add("Tanh", net.concat(a, b, c)), net.add("Tanh", net.concat(c, b, a)),
+                   net.add("Tanh", net.concat(b, c)))
+        self.check(net, edges=7)
+
+    def test_slices_and_views_of_parts(self):
+        net = Net()
+        x = net.input(2, 6, 5, 4)
+        a = net.add("Sigmoid", x)
+        b = net.slice(a, 1, 4, 0, -2)
+        c = net.add("Transpose", net.add("Tanh", net.add("Transpose", x, perm=[0, 2, 3, 1])), perm=[0, 3, 1, 2])
+        d = net.add("Identity", net.add("Neg", x))
+        net.output(net.concat(a, b, c, d), net.concat(c, d, axis=2))
+        self.check(net)
+
+    def test_through_transpose_and_reshape(self):
+        net = Net()
+        x = net.input(2, 3, 8)
+        parts = [net.reshape(net.add("Transpose", net.add(op, x), perm=[1, 0, 2]), 3, 2, 2, 4)
+                 for op in ("Tanh", "Neg", "Abs")]
+        net.output(net.add("Relu", net.concat(*parts)))
+        self.check(net, edges=0)
+
+    def test_rows_that_cannot_be_parts(self):
+        net = Net()
+        x = net.input(2, 6, 4)
+        heads = [net.add("Transpose", net.reshape(net.add("MatMul", x, net.weight(4, 8)), 2, 6, 2, 4), perm=[0, 2, 1, 3])
+                 for _ in range(2)]
+        net.output(net.add("Tanh", net.concat(*heads)))
+        self.check(net, edges=2)
+
+    def test_new_axes(self):
+        net = Net()
+        x = net.input(3, 4)
+        axis = net.constant(np.array([1], np.int64))
+        rows = [net.add("Unsqueeze", net.add(op, x), axis) for op in ("Tanh", "Neg", "Abs")]
+        net.output(net.add("Relu", net.concat(*rows)))
+        self.check(net, edges=0)
+
+    def test_layouts_that_disagree(self):
+        net = Net()
+        x, y = net.input(2, 3, 4, 4), net.input(2, 5, 16)
+        flat = net.reshape(net.add("MatMul", y, net.weight(16, 16)), 2, 5, 4, 4)
+        image = net.conv(x, 3, 5)
+        net.output(net.add("Relu", net.concat(flat, image)), net.add("Relu", net.concat(image, flat, axis=0)))
+        self.check(net)
+
+    def test_rows_of_products(self):
+        net = Net()
+        x = net.input(5, 7)
+        parts = [net.add("Gemm", x, net.weight(7, n), net.weight(n)) for n in (4, 1, 9)]
+        parts.append(net.add("MatMul", x, net.weight(7, 3)))
+        joined = net.concat(*parts)
+        net.output(net.add("Softmax", joined, axis=1), net.add("ReduceSum", joined, net.constant(np.array([0], np.int64))))
+        self.check(net, edges=1)  # a column is no row
+
+    def test_every_kind_of_writer(self):
+        net = Net()
+        x = net.conv(net.input(2, 3, 6, 6), 3, 8)
+        scale = [net.weight(8), net.weight(8), net.weight(8), net.constant(np.full(8, 2, np.float32))]
+        parts = [net.add("MaxPool", x, kernel_shape=[3, 3], pads=[1] * 4), net.add("BatchNormalization", x, *scale),
+                 net.add("AveragePool", x, kernel_shape=[3, 3], pads=[1] * 4), net.add("LRN", x, size=3),
+                 net.add("ConvTranspose", x, net.weight(8, 2, 3, 3), pads=[1] * 4), net.add("Softmax", x, axis=1),
+                 net.add("Add", x, net.weight(1, 8, 1, 1)), net.add("Sum", x, x, x), net.add("Clip", x, "", ""),
+                 net.conv(x, 8, 8, groups=8), net.add("InstanceNormalization", x, net.weight(8), net.weight(8))]
+        joined = net.concat(*parts)
+        resized = net.add("Resize", x, "", net.constant(np.array([1, 1, 2, 2], np.float32)), mode="nearest")
+        pooled = net.add("GlobalAveragePool", joined)
+        net.output(joined, net.concat(resized, resized, axis=2), net.concat(pooled, net.add("GlobalMaxPool", joined)))
+        self.check(net)
+
+    def test_nothing_in_a_part(self):
+        net = Net()
+        x = net.conv(net.input(2, 3, 4, 4), 3, 4)
+        net.output(net.concat(net.slice(x, 1, 0, 0), net.add("Relu", x)),
+                   net.concat(net.add("Relu", net.slice(x, 2, 1, 1)), net.add("Tanh", x), axis=2))
+        self.check(net)
+
+    def test_deep_nesting(self):
+        net = Net()
+        x = net.add("Relu", net.input(2, 3))
+        for i in range(300):
+            x = net.concat(x, net.add("Neg", net.slice(x, 1, i, i + 1)))
+        net.output(x)
+        self.check(net)
+
+    # ---- Pad ----
+
+    def test_pad(self):
+        for batch in (1, 2):
+            net = Net()
+            x = net.conv(net.input(batch, 3, 5, 6), 3, 4)
+            net.output(net.add("Relu", net.pad(net.add("Tanh", x), [0, 0, 1, 2, 0, 0, 3, 0], 0.5)))
+            self.check(net, edges=2 + 3)  # three sides have padding
+
+    def test_pad_of_all_sides_and_modes(self):
+        for mode in ("constant", "reflect", "edge"):
+            net = Net()
+            x = net.input(2, 3, 5, 4)
+            y = net.conv(x, 3, 4)
+            net.output(net.pad(x, [1, 0, 2, 1, 0, 1, 1, 2], mode=mode), net.pad(y, [0, 1, 2, 2, 1, 1, 1, 1], mode=mode),
+                       net.pad(net.add("Neg", y), [1, -1, 2, -2, 1, 1, -1, 1], mode=mode), net.conv(y, 4, 3))
+            self.check(net)
+
+    def test_padded_parts(self):
+        net = Net()
+        x = net.conv(net.input(2, 3, 5, 6), 3, 4)
+        wide = net.pad(net.add("Tanh", x), [0, 0, 0, 1, 0, 0, 0, 1], -1.0)
+        more = net.pad(net.concat(wide, net.conv(wide, 4, 2)), [0, 0, 1, 0, 0, 0, 1, 0])
+        net.output(net.concat(more, net.add("Abs", more), axis=3), net.pad(net.pad(x, [1] * 8), [0, 2] * 4, 3.0))
+        self.check(net)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
