@@ -136,6 +136,15 @@ static op_value reference_float(const map_launch *launch, const op_value *v)
     }
 }
 
+double map_reference_float(rnl_map_op op, const double *sources, double p0, double p1)
+{
+    const map_launch launch = {.op = op, .p0 = (float)p0, .p1 = (float)p1, .count = rnl_map_sources(op)};
+    op_value values[RNL_MAP_MAX_SOURCES] = {{0}};
+    for (size_t i = 0; i < launch.count; ++i)
+        values[i] = op_float(sources[i]);
+    return reference_float(&launch, values).f;
+}
+
 __extension__ typedef __int128 wide;
 
 static wide int_power(wide base, wide exponent)

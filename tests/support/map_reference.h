@@ -14,6 +14,8 @@ typedef struct map_launch {
     op_tensor *src[RNL_MAP_MAX_SOURCES], *dst;
 } map_launch;
 
+/* An operator on floats with a float result. */
+double map_reference_float(rnl_map_op op, const double *sources, double p0, double p1);
 /* An op_reference; user is a map_launch. */
 op_value map_reference(void *user, const int64_t *at);
 
