@@ -8,16 +8,27 @@
 typedef struct rnl_gemm_params {
     float alpha, beta;
     const rnl_chain *chain; /* what is done to each result before it is stored; NULL: nothing */
+    const rnl_view
+        *scratch; /* memory that rnl_gemm_scratch asked for; NULL: none, and a slower way where one is wanted */
 } rnl_gemm_params;
 
 /*
  * dst[…, M, N] = alpha * a[…, M, K] * b[…, K, N] + beta * c. Batch dimensions of a and b broadcast to dst's; c
  * (optional) broadcasts to all of dst. Ranks of a, b >= 2 (a caller makes vectors into matrices). Any strides;
- * transposes are strides. K = 0 gives beta * c. Implementations, best first: gemm:clblast (GPUs; f32), gemm:portable.
- * RUNNEL_GEMM=clblast|portable in the environment forces one where it applies.
+ * transposes are strides. K = 0 gives beta * c. A chain ends products of f32, f16 and bf16.
+ *
+ * Implementations, best first: gemm:clblast (GPUs; f32 without a chain), gemm:panel (CPUs; copies b into scratch),
+ * gemm:portable. RUNNEL_GEMM=clblast|panel|portable in the environment forces one where it applies.
  */
 RNL_API RNL_NODISCARD rnl_status rnl_op_gemm(rnl_step_list *list, const rnl_gemm_params *params, const rnl_view *a,
                                              const rnl_view *b, const rnl_view *c, const rnl_view *dst);
+
+/* The float32 elements of scratch that rnl_op_gemm wants for this product, 0 for none. They hold nothing before or
+ * after.
+ */
+RNL_API RNL_NODISCARD rnl_status rnl_gemm_scratch(const rnl_device *device, const rnl_gemm_params *params,
+                                                  const rnl_view *a, const rnl_view *b, const rnl_view *c,
+                                                  const rnl_view *dst, int64_t *out_floats);
 
 /* Executes an RNL_STEP_CLBLAST_GEMM step: `buffers[i]` is the memory of a, b, c. One call at a time in the process. */
 RNL_API RNL_NODISCARD rnl_status rnl_clblast_run(struct rnl_stream *stream, const rnl_clblast_gemm *gemm, cl_mem a,

@@ -3,47 +3,59 @@
 #include "ops/gemm_problem.h"
 #include "ops/implementation.h"
 
-/* The part of dst that one work-item computes, and how. */
-typedef struct gemm_tile {
-    const char *kind;
-    int64_t rows, vector, count; /* count: vectors of columns, or columns */
-} gemm_tile;
-
-static int64_t choose_rows(int64_t most, int64_t m)
+int64_t rnl_gemm_tile_rows(int64_t most, int64_t m)
 {
     return m >= most ? most : m <= 1 ? 1 : m <= 2 ? 2 : m <= 4 ? 4 : most;
 }
 
-/* Vectors over columns, as many rows as keep the sums in registers. */
-static gemm_tile column_tile(const rnl_device *device, const rnl_gemm_problem *problem)
+int64_t rnl_gemm_most_rows(int64_t vector)
 {
-    gemm_tile tile = {.kind = "COLUMNS", .vector = device->vector_width};
+    return vector == 16 ? 7 : vector == 8 ? 6 : 4;
+}
+
+/* Vectors for one row or few: the longer the run of columns, the better the memory streams. */
+static int64_t few_rows_count(const rnl_device *device, const rnl_gemm_problem *problem, const rnl_gemm_tile *tile)
+{
+    int64_t count = (tile->vector < 16 ? 8 : tile->rows < 4 ? 16 : 24) / tile->rows;
+    while (count > 2 && problem->n < 2 * device->info.compute_units * count * tile->vector)
+        count /= 2;
+    return count < 2 ? 2 : count;
+}
+
+/* Vectors over columns, as many rows as keep the sums in registers. */
+static rnl_gemm_tile column_tile(const rnl_device *device, const rnl_gemm_problem *problem)
+{
+    rnl_gemm_tile tile = {.kind = "COLUMNS", .vector = device->vector_width};
     while (tile.vector > problem->n)
         tile.vector /= 2;
     tile.count = problem->n >= 2 * tile.vector ? 2 : 1;
-    tile.rows = choose_rows(tile.vector == 16 ? 7 : tile.vector == 8 ? 6 : 4, problem->m);
+    tile.rows = rnl_gemm_tile_rows(rnl_gemm_most_rows(tile.vector), problem->m);
+    if (problem->m == 8 && tile.vector == 16)
+        tile.rows = 8;
+    if (tile.count == 2 && problem->m == tile.rows && rnl_device_is_cpu(device))
+        tile.count = few_rows_count(device, problem, &tile);
     return tile;
 }
 
-static gemm_tile dot_tile(const rnl_device *device, const rnl_gemm_problem *problem)
+static rnl_gemm_tile dot_tile(const rnl_device *device, const rnl_gemm_problem *problem)
 {
-    gemm_tile tile = {.kind = "DOT", .vector = device->vector_width};
+    rnl_gemm_tile tile = {.kind = "DOT", .vector = device->vector_width};
     while (tile.vector > 4 && tile.vector > problem->k)
         tile.vector /= 2;
     const int64_t most = tile.vector == 16 ? 4 : 2;
     tile.count = problem->n >= 4 ? 4 : problem->n >= 2 ? 2 : 1;
-    tile.rows = choose_rows(most, problem->m);
+    tile.rows = rnl_gemm_tile_rows(most, problem->m);
     return tile;
 }
 
-static gemm_tile choose_tile(const rnl_device *device, const rnl_gemm_problem *problem)
+static rnl_gemm_tile choose_tile(const rnl_device *device, const rnl_gemm_problem *problem)
 {
     const bool vectors = rnl_dtype_is_float(problem->dst->dtype);
     if (vectors && problem->b_n == 1 && problem->n >= 4)
         return column_tile(device, problem);
     if (vectors && problem->a_k == 1 && problem->b_k == 1 && problem->k >= 4)
         return dot_tile(device, problem);
-    return (gemm_tile){.kind = "ANY", .rows = 1, .vector = 1, .count = 1};
+    return (rnl_gemm_tile){.kind = "ANY", .rows = 1, .vector = 1, .count = 1};
 }
 
 /* Signed integers wrap as unsigned ones do, and only those may. */
@@ -111,7 +123,8 @@ static bool chain_takes_vectors(const rnl_gemm_problem *problem)
     return takes;
 }
 
-static void add_grid(rnl_step_builder *step, const rnl_gemm_problem *problem, const gemm_tile *tile, bool rows_first)
+static void add_grid(rnl_step_builder *step, const rnl_gemm_problem *problem, const rnl_gemm_tile *tile,
+                     bool rows_first)
 {
     const int64_t width = tile->vector > 1 && tile->kind[0] == 'C' ? tile->vector * tile->count : tile->count;
     const size_t rows = (size_t)((problem->m + tile->rows - 1) / tile->rows);
@@ -126,26 +139,43 @@ static void add_grid(rnl_step_builder *step, const rnl_gemm_problem *problem, co
     rnl_step_range(step, 3, items, local);
 }
 
-rnl_status rnl_gemm_portable_append(rnl_step_list *list, const char *name, const void *data)
+static void add_defines(rnl_step_builder *step, const rnl_gemm_problem *problem, const rnl_gemm_tile *tile)
 {
-    const rnl_gemm_problem *problem = data;
-    const gemm_tile tile = choose_tile(list->device, problem);
+    const rnl_dtype type = problem->dst->dtype;
+    rnl_step_type(step, "T", kernel_type(type));
+    if (problem->a->dtype != type)
+        rnl_step_type(step, "T_A", problem->a->dtype);
+    if (problem->b->dtype != type)
+        rnl_step_type(step, "T_B", problem->b->dtype);
+    rnl_step_define(step, "KIND=%s", tile->kind);
+    if (tile->vector > 1)
+        rnl_step_define(step, "R=%lld -DW=%lld -DNB=%lld", (long long)tile->rows, (long long)tile->vector,
+                        (long long)tile->count);
+    if (tile->panels)
+        rnl_step_define(step, "PANELS");
+    if (problem->chain && tile->kind[0] == 'C' && !chain_takes_vectors(problem))
+        rnl_step_define(step, "LANES");
+}
+
+rnl_status rnl_gemm_append_tile(rnl_step_list *list, const char *name, const rnl_gemm_problem *problem,
+                                const rnl_gemm_tile *tile)
+{
     /* On a CPU the columns of one block stay in the cache while all rows pass. */
-    const bool rows_first = rnl_device_is_cpu(list->device) && tile.vector > 1;
+    const bool rows_first = rnl_device_is_cpu(list->device) && tile->vector > 1;
     rnl_step_builder step;
     rnl_step_begin(&step, list, name, problem->index64);
-    rnl_step_type(&step, "T", kernel_type(problem->dst->dtype));
-    rnl_step_define(&step, "KIND=%s", tile.kind);
-    if (tile.vector > 1)
-        rnl_step_define(&step, "R=%lld -DW=%lld -DNB=%lld", (long long)tile.rows, (long long)tile.vector,
-                        (long long)tile.count);
-    if (problem->chain && tile.kind[0] == 'C' && !chain_takes_vectors(problem))
-        rnl_step_define(&step, "LANES");
+    add_defines(&step, problem, tile);
     add_arguments(&step, problem, rows_first);
     rnl_gemm_add_chain(&step, problem);
-    add_grid(&step, problem, &tile, rows_first);
+    add_grid(&step, problem, tile, rows_first);
     step.step.flops = rnl_gemm_flops(problem);
     step.step.bytes = rnl_gemm_bytes(problem);
     rnl_step_writes(&step, problem->dst->slot);
     return rnl_step_end(&step, "gemm.cl", "gemm");
+}
+
+rnl_status rnl_gemm_portable_append(rnl_step_list *list, const char *name, const void *data)
+{
+    const rnl_gemm_tile tile = choose_tile(list->device, data);
+    return rnl_gemm_append_tile(list, name, data, &tile);
 }

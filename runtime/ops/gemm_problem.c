@@ -134,8 +134,14 @@ rnl_status rnl_gemm_describe(const rnl_gemm_params *params, const rnl_view *a, c
 {
     if (!rnl_view_exists(c))
         c = NULL;
-    rnl_gemm_problem problem = {
-        .alpha = params->alpha, .beta = params->beta, .a = a, .b = b, .c = c, .dst = dst, .chain = params->chain};
+    rnl_gemm_problem problem = {.alpha = params->alpha,
+                                .beta = params->beta,
+                                .a = a,
+                                .b = b,
+                                .c = c,
+                                .dst = dst,
+                                .chain = params->chain,
+                                .scratch = rnl_view_exists(params->scratch) ? params->scratch : NULL};
     TRY(check_types(params, a, b, c, dst));
     TRY(check_views(&problem));
     TRY(check_matrices(a, b, dst));
@@ -187,5 +193,5 @@ void rnl_gemm_add_chain(rnl_step_builder *step, const rnl_gemm_problem *problem)
         strides[i][7] = problem->operand_n[i];
     }
     rnl_chain_define(step, problem->chain, problem->operand_n);
-    rnl_chain_arguments(step, problem->chain, 8, (const int64_t (*)[RNL_MAX_RANK])strides, 8);
+    rnl_chain_arguments(step, problem->chain, 8, (const int64_t(*)[RNL_MAX_RANK])strides, 8);
 }

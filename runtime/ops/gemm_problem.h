@@ -15,6 +15,7 @@ typedef struct rnl_gemm_problem {
     float alpha, beta;
     const rnl_view *a, *b, *c, *dst; /* c is NULL when there is none, or beta is 0 */
     const rnl_chain *chain;          /* or NULL */
+    const rnl_view *scratch;         /* or NULL */
     bool index64;
     int64_t m, n, k;
     int64_t a_m, a_k, b_k, b_n, c_m, c_n, dst_m, dst_n;                           /* strides */
@@ -30,6 +31,25 @@ uint64_t rnl_gemm_bytes(const rnl_gemm_problem *problem);
  * of a row in s6 and of a column in s7. */
 void rnl_gemm_add_chain(rnl_step_builder *step, const rnl_gemm_problem *problem);
 
+/* The part of dst that one work-item of gemm.cl computes, and how. */
+typedef struct rnl_gemm_tile {
+    const char *kind;
+    int64_t rows, vector, count; /* count: vectors of columns, or columns */
+    bool panels;
+} rnl_gemm_tile;
+
+/* As many rows of at most `most` as the product has. */
+int64_t rnl_gemm_tile_rows(int64_t most, int64_t m);
+/* Rows that keep the sums of two vectors in registers. */
+int64_t rnl_gemm_most_rows(int64_t vector);
+rnl_status rnl_gemm_append_tile(rnl_step_list *list, const char *name, const rnl_gemm_problem *problem,
+                                const rnl_gemm_tile *tile);
+
+/* The floats of params.scratch that gemm:panel needs; 0 when it does not apply. */
+int64_t rnl_gemm_panel_scratch(const rnl_device *device, const rnl_gemm_problem *problem);
+bool rnl_gemm_panel_applies(const rnl_device *device, const void *problem);
+bool rnl_gemm_panel_pays(const rnl_device *device, const void *problem);
+rnl_status rnl_gemm_panel_append(rnl_step_list *list, const char *name, const void *problem);
 rnl_status rnl_gemm_portable_append(rnl_step_list *list, const char *name, const void *problem);
 bool rnl_gemm_clblast_applies(const rnl_device *device, const void *problem);
 bool rnl_gemm_clblast_pays(const rnl_device *device, const void *problem);

@@ -14,18 +14,27 @@ static bool applies(const rnl_implementation *implementation, const rnl_device *
     return !implementation->applies || implementation->applies(device, problem);
 }
 
+const rnl_implementation *rnl_implementation_choose(const rnl_implementation *implementations, size_t count,
+                                                    const char *forced, const rnl_device *device, const void *problem)
+{
+    for (size_t i = 0; forced && i < count; ++i)
+        if (has_name(&implementations[i], forced) && applies(&implementations[i], device, problem))
+            return &implementations[i];
+    for (size_t i = 0; i < count; ++i) {
+        const rnl_implementation *it = &implementations[i];
+        if (applies(it, device, problem) && (!it->pays || it->pays(device, problem)))
+            return it;
+    }
+    return NULL;
+}
+
 rnl_status rnl_implementation_append(const rnl_implementation *implementations, size_t count, const char *forced,
                                      rnl_step_list *list, const void *problem)
 {
-    for (size_t i = 0; forced && i < count; ++i)
-        if (has_name(&implementations[i], forced) && applies(&implementations[i], list->device, problem))
-            return implementations[i].append(list, implementations[i].name, problem);
-    for (size_t i = 0; i < count; ++i) {
-        const rnl_implementation *it = &implementations[i];
-        if (applies(it, list->device, problem) && (!it->pays || it->pays(list->device, problem)))
-            return it->append(list, it->name, problem);
-    }
-    return FAIL(RNL_UNIMPLEMENTED, "no implementation of %s and its like applies", implementations[0].name);
+    const rnl_implementation *it = rnl_implementation_choose(implementations, count, forced, list->device, problem);
+    if (!it)
+        return FAIL(RNL_UNIMPLEMENTED, "no implementation of %s and its like applies", implementations[0].name);
+    return it->append(list, it->name, problem);
 }
 
 bool rnl_device_is_cpu(const rnl_device *device)

@@ -15,6 +15,10 @@ typedef struct rnl_implementation {
     rnl_status (*append)(rnl_step_list *list, const char *name, const void *problem);
 } rnl_implementation;
 
+/* The first implementation that applies and pays, or the forced one; see below. NULL when there is none. */
+RNL_API const rnl_implementation *rnl_implementation_choose(const rnl_implementation *implementations, size_t count,
+                                                            const char *forced, const rnl_device *device,
+                                                            const void *problem);
 /*
  * Appends the steps of the first implementation that applies and pays. `forced` (may be NULL) is the part of a name
  * behind the colon: that implementation goes first where it applies.

@@ -172,7 +172,13 @@ rnl_gemm_params gemm_case_params(gemm_run *run)
 
 void gemm_case_enqueue(gemm_run *run)
 {
-    const rnl_gemm_params params = gemm_case_params(run);
+    rnl_gemm_params params = gemm_case_params(run);
+    const rnl_view *c = run->c ? &run->c->view : NULL;
+    int64_t floats = 0;
+    op_expect(RNL_OK,
+              rnl_gemm_scratch(op_device(), &params, &run->a->view, &run->b->view, c, &run->dst->view, &floats));
+    if (floats > 0)
+        params.scratch = &op_tensor_create(RNL_F32, 1, &floats, OP_ROW_MAJOR)->view;
     op_expect(RNL_OK, rnl_op_gemm(op_list(), &params, &run->a->view, &run->b->view, run->c ? &run->c->view : NULL,
                                   &run->dst->view));
 }

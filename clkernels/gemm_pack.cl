@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copies matrices of any strides into panels for gemm.cl: float, panel after panel of `width` columns, in a panel row
+// after row, columns behind the last one 0. So a product reads memory from front to back whatever the strides were.
+//
+// Defines:
+//   T        type of src
+//   W        elements of a vector: 4, 8 or 16
+//   NB       vectors in a panel's row
+//   FORM     N: columns are neighbours; K: rows are, which transposes; ANY: any strides
+//   INDEX64  see common.clh
+// check: -DT=F32 -DW=16 -DNB=2 -DFORM=K
+// check: -DT=F16 -DW=8 -DNB=1 -DFORM=N -DINDEX64
+// check: -DT=BF16 -DW=4 -DNB=2 -DFORM=ANY
+#include "common.clh"
+#include "index.clh"
+#include "lanes.clh"
+#if !defined(T) || !defined(W) || !defined(NB) || !defined(FORM)
+#error "gemm_pack.cl needs T, W, NB and FORM"
+#endif
+#define N 1
+#define K 2
+#define ANY 3
+#define FORM_ FORM
+#define VECTOR PASTE2_(float, W)
+#define ROWS 128 // that a work-item copies
+
+// The first `count` columns of one row of W, the others 0.
+static inline VECTOR load_row(__global const STORAGE(T) *src, idx_t at, idx_t stride, int count)
+{
+    VECTOR v = 0.0f;
+#if FORM_ == N
+    if (count >= W)
+        v = LOADV(T, W, src, at);
+    else if (count > 0)
+        LOAD_FIRST(T, W, src, at, v, count);
+#else
+    float lanes[W];
+    for (int i = 0; i < W; i++)
+        lanes[i] = i < count ? LOAD(T, src, at + i * stride) : 0.0f;
+    v = PASTE2_(vload, W)(0, lanes);
+#endif
+    return v;
+}
+
+#if FORM_ == K
+// Rows k … k + W - 1 of W columns, which lie in memory as W rows of their own. Each round interleaves the first half of
+// the vectors with the second; log2(W) rounds transpose.
+static inline void transpose(__global const STORAGE(T) *src, idx_t at, idx_t stride, int count, __global float *panel)
+{
+    VECTOR a[W], b[W];
+#pragma unroll
+    for (int i = 0; i < W; i++)
+        a[i] = i < count ? LOADV(T, W, src, at + i * stride) : (VECTOR)(0.0f);
+#pragma unroll
+    for (int round = 1; round < W; round *= 2) {
+#pragma unroll
+        for (int i = 0; i < W / 2; i++) {
+            b[2 * i].even = a[i].lo;
+            b[2 * i].odd = a[i + W / 2].lo;
+            b[2 * i + 1].even = a[i].hi;
+            b[2 * i + 1].odd = a[i + W / 2].hi;
+        }
+#pragma unroll
+        for (int i = 0; i < W; i++)
+            a[i] = b[i];
+    }
+#pragma unroll
+    for (int i = 0; i < W; i++)
+        PASTE2_(vstore, W)(a[i], 0, panel + i * (W * NB));
+}
+#endif
+
+// size is (rows, columns, panels, batches); stride is (row, column, 0, 0) of src; batch has the sizes of up to 8 batch
+// dimensions, the last one first, and src_batch the strides.
+__kernel void gemm_pack(__global const STORAGE(T) *src, idx_t src_offset, __global float *dst, idx_t dst_offset,
+                        idx4_t size, idx4_t stride, idx8_t batch, idx8_t src_batch)
+{
+    const idx_t first = (idx_t)get_global_id(0) * ROWS, panel = (idx_t)get_global_id(1);
+    idx_t rest = (idx_t)get_global_id(2);
+    if (first >= size.s0 || panel >= size.s2 || rest >= size.s3)
+        return;
+    __global float *to = dst + (dst_offset + ((rest * size.s2 + panel) * size.s0 + first) * (W * NB));
+    idx_t from = src_offset + first * stride.s0 + panel * (W * NB) * stride.s1;
+    from += take_index(&rest, batch.s0) * src_batch.s0;
+    from += take_index(&rest, batch.s1) * src_batch.s1;
+    from += take_index(&rest, batch.s2) * src_batch.s2;
+    from += take_index(&rest, batch.s3) * src_batch.s3;
+    from += take_index(&rest, batch.s4) * src_batch.s4;
+    from += take_index(&rest, batch.s5) * src_batch.s5;
+    const int rows = (int)min((idx_t)ROWS, size.s0 - first);
+    for (int j = 0; j < NB; j++) {
+        const idx_t column = panel * (W * NB) + j * W;
+        const int count = (int)max((idx_t)0, min((idx_t)W, size.s1 - column));
+        const idx_t at = from + j * W * stride.s1;
+        int k = 0;
+#if FORM_ == K
+        for (; k + W <= rows; k += W)
+            transpose(src, at + k, stride.s1, count, to + k * (W * NB) + j * W);
+#endif
+        for (; k < rows; k++)
+            PASTE2_(vstore, W)(load_row(src, at + k * stride.s0, stride.s1, count), 0, to + k * (W * NB) + j * W);
+    }
+}
