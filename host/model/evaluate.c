@@ -41,8 +41,17 @@ static void describe_constants(rnl_planner *planner)
             continue;
         value->desc = (rnl_tensor_desc){.dtype = tensor->dtype, .rank = tensor->rank, .host = tensor->data};
         memcpy(value->desc.shape, tensor->shape, sizeof tensor->shape);
-        value->described = true;
+        value->described = value->is_fixed = true;
     }
+}
+
+/* All that the node reads is fixed. */
+static bool is_fixed(const rnl_planner *planner, const rnl_node *node)
+{
+    bool fixed = true;
+    for (uint32_t i = 0; i < node->input_count; i++)
+        fixed = fixed && (node->inputs[i] == RNL_NO_VALUE || planner->values[node->inputs[i]].is_fixed);
+    return fixed;
 }
 
 /* Small outputs whose inputs are known and small are worth no launch. */
@@ -101,6 +110,7 @@ static rnl_status describe_node(rnl_planner *planner, uint32_t index)
             continue;
         planner->values[node->outputs[i]].desc = context.outputs[i];
         planner->values[node->outputs[i]].described = true;
+        planner->values[node->outputs[i]].is_fixed = planner->on_host[index] && is_fixed(planner, node);
     }
     return RNL_OK;
 }

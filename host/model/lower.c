@@ -3,6 +3,7 @@
 
 #include "base/memory.h"
 #include "model/evaluate.h"
+#include "model/fuse.h"
 #include "model/place.h"
 #include "ops/conv.h"
 #include <string.h>
@@ -60,16 +61,24 @@ rnl_status rnl_lower_constant(rnl_lowering *lowering, const rnl_tensor_desc *des
     return RNL_OK;
 }
 
-static rnl_status use_weight(rnl_lowering *lowering, uint32_t value, rnl_packing packing, int64_t groups,
-                             rnl_view *out_view)
+rnl_status rnl_lower_weight(rnl_lowering *lowering, const rnl_weight_key *key, const double *numbers,
+                            size_t number_count, rnl_view *out_view)
 {
     rnl_weight_place place;
-    TRY(rnl_weights_get(&lowering->planner->model->weights, value, packing, groups, &place, out_view));
+    rnl_weights *weights = &lowering->planner->model->weights;
+    TRY(rnl_weights_get(weights, key, numbers, number_count, &place, out_view));
     rnl_slot slot = {.kind = RNL_SLOT_WEIGHT,
                      .size_bytes = place.size_bytes,
                      .weight = place.buffer,
                      .offset_bytes = place.offset_bytes};
     return add_slot(lowering->planner->plan, &slot, &out_view->slot);
+}
+
+static rnl_status use_weight(rnl_lowering *lowering, uint32_t value, rnl_packing packing, int64_t groups,
+                             rnl_view *out_view)
+{
+    const rnl_weight_key key = {value, packing, groups, RNL_NO_NODE, RNL_NO_NODE};
+    return rnl_lower_weight(lowering, &key, NULL, 0, out_view);
 }
 
 /* ---- values --------------------------------------------------------------------------------------------------- */
@@ -171,33 +180,46 @@ rnl_status rnl_lower_conv_weight(rnl_lowering *lowering, size_t index, rnl_packi
     return rnl_lower_copy(lowering, &source, out_view);
 }
 
-/* An elementwise result follows its first input that is computed and has its rank, so that chains need no copies. */
+bool rnl_lower_is_channels_last(const rnl_planner *planner, uint32_t index, size_t rank)
+{
+    const rnl_plan_value *value = &planner->values[index];
+    bool computed = value->placed && !value->desc.host;
+    return computed && value->view.rank == rank && rank >= 3 && value->view.shape[1] > 1 &&
+           value->view.stride[1] == 1 && !rnl_view_is_row_major(&value->view);
+}
+
+/* An elementwise result follows its inputs that are computed and have its rank, so that chains need no copies. */
 static rnl_layout layout_of_inputs(rnl_lowering *lowering, size_t rank)
 {
     const rnl_node *node = lowering->context.node;
-    for (uint32_t i = 0; i < node->input_count; i++) {
-        if (node->inputs[i] == RNL_NO_VALUE)
-            continue;
-        const rnl_plan_value *value = &lowering->planner->values[node->inputs[i]];
-        bool computed = value->placed && !value->desc.host;
-        if (computed && value->view.rank == rank && rank >= 3 && value->view.shape[1] > 1 &&
-            value->view.stride[1] == 1 && !rnl_view_is_row_major(&value->view))
+    for (uint32_t i = 0; i < node->input_count; i++)
+        if (node->inputs[i] != RNL_NO_VALUE && rnl_lower_is_channels_last(lowering->planner, node->inputs[i], rank))
             return RNL_LAYOUT_CHANNELS_LAST;
-    }
     return RNL_LAYOUT_ROW_MAJOR;
+}
+
+rnl_status rnl_lower_memory(rnl_lowering *lowering, uint32_t index, rnl_layout layout, bool any, rnl_view *out_view)
+{
+    rnl_plan_value *value = &lowering->planner->values[index];
+    const rnl_tensor_desc *desc = &value->desc;
+    TRY(rnl_place_output(lowering, index, layout, any, out_view));
+    if (out_view->slot == RNL_NO_SLOT)
+        TRY(new_tensor(lowering->planner->plan, desc->dtype, desc->rank, desc->shape, layout, out_view));
+    value->view = *out_view;
+    value->placed = true;
+    return RNL_OK;
 }
 
 rnl_status rnl_lower_output(rnl_lowering *lowering, size_t index, rnl_layout layout, rnl_view *out_view)
 {
     const rnl_tensor_desc *desc = &lowering->context.outputs[index];
+    uint32_t value = lowering->context.node->outputs[index];
     bool any = layout == RNL_LAYOUT_ANY;
     if (any)
         layout = layout_of_inputs(lowering, desc->rank);
-    TRY(rnl_place_output(lowering, lowering->context.node->outputs[index], layout, any, out_view));
-    if (out_view->slot == RNL_NO_SLOT)
-        TRY(new_tensor(lowering->planner->plan, desc->dtype, desc->rank, desc->shape, layout, out_view));
-    rnl_lower_alias(lowering, index, out_view);
-    return RNL_OK;
+    if (value == RNL_NO_VALUE)
+        return new_tensor(lowering->planner->plan, desc->dtype, desc->rank, desc->shape, layout, out_view);
+    return rnl_lower_memory(lowering, value, layout, any, out_view);
 }
 
 void rnl_lower_alias(rnl_lowering *lowering, size_t index, const rnl_view *view)
@@ -231,14 +253,15 @@ rnl_status rnl_lower_copy(rnl_lowering *lowering, const rnl_view *src, const rnl
 
 /* ---- nodes ---------------------------------------------------------------------------------------------------- */
 
-rnl_status rnl_plan_cover_steps(rnl_planner *planner, uint32_t node)
+rnl_status rnl_plan_cover_steps(rnl_planner *planner, uint32_t node, const char *also)
 {
-    static const size_t entry = sizeof *planner->plan->step_nodes;
+    static const size_t entry = sizeof *planner->plan->step_labels;
     rnl_plan *plan = planner->plan;
     size_t count = plan->steps.step_count;
-    TRY(rnl_grow(&plan->step_nodes, &plan->step_node_capacity, count, entry));
+    TRY(rnl_grow(&plan->step_labels, &plan->step_label_capacity, count, entry));
     for (; planner->covered_steps < count; planner->covered_steps++)
-        plan->step_nodes[planner->covered_steps] = node;
+        plan->step_labels[planner->covered_steps] =
+            (rnl_step_label){node, planner->covered_steps + 1 == count && also ? also : ""};
     return RNL_OK;
 }
 
@@ -251,7 +274,22 @@ static rnl_status lower_node(rnl_lowering *lowering, uint32_t index)
                     node->op_type);
     TRY(rnl_plan_context(lowering->planner, node, &lowering->context));
     TRY(lower(lowering));
-    return rnl_plan_cover_steps(lowering->planner, index);
+    return rnl_plan_cover_steps(lowering->planner, index, NULL);
+}
+
+/* Of the node's group. */
+static uint32_t first_node(const rnl_planner *planner, uint32_t index)
+{
+    return planner->groups[index] ? planner->groups[index]->nodes[0] : index;
+}
+
+/* A node of a group waits for the group's last one. */
+static rnl_status lower_next(rnl_lowering *lowering, uint32_t index)
+{
+    rnl_group *group = lowering->planner->groups[index];
+    if (!group)
+        return lower_node(lowering, index);
+    return index == rnl_group_last(group) ? rnl_lower_group(lowering, group) : RNL_OK;
 }
 
 rnl_status rnl_lower_nodes(rnl_planner *planner)
@@ -264,9 +302,9 @@ rnl_status rnl_lower_nodes(rnl_planner *planner)
             needed |= node->outputs[j] != RNL_NO_VALUE && planner->values[node->outputs[j]].needed;
         if (planner->on_host[i] || !needed)
             continue;
-        rnl_status status = lower_node(&lowering, i);
+        rnl_status status = lower_next(&lowering, i);
         if (status != RNL_OK)
-            return rnl_node_error(planner->graph, node, status);
+            return rnl_node_error(planner->graph, &planner->graph->nodes[first_node(planner, i)], status);
     }
     return RNL_OK;
 }

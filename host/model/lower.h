@@ -9,7 +9,7 @@
 
 #include "graph/op_params.h"
 #include "model/model.h"
-#include "ops/map.h"
+#include "ops/chain.h"
 
 /* What an operator needs of an image or matrix in memory. */
 typedef enum rnl_layout {
@@ -27,10 +27,12 @@ typedef struct rnl_plan_value {
     bool has_copy;  /* `copy` is set: the same elements in copy_layout, for steps that need that */
     int copy_layout;
     rnl_view copy;
-    bool needed; /* some step reads it on the device, or it is an output */
+    bool needed;   /* some step reads it on the device, or it is an output */
+    bool is_fixed; /* desc.host follows from constants alone, whatever the inputs' shapes */
 } rnl_plan_value;
 
-typedef struct rnl_home rnl_home; /* place.h */
+typedef struct rnl_home rnl_home;   /* place.h */
+typedef struct rnl_group rnl_group; /* fuse.h */
 
 typedef struct rnl_planner {
     rnl_model *model;
@@ -39,6 +41,7 @@ typedef struct rnl_planner {
     rnl_plan_value *values; /* one a value of the graph */
     rnl_home *homes;        /* likewise */
     bool *on_host;          /* one a node: evaluated while planning */
+    rnl_group **groups;     /* one a node: what it is lowered with; NULL: it is lowered by itself */
     rnl_zone *zone;         /* for what planning alone needs */
     rnl_tensor_desc *descs; /* scratch for one node's inputs and outputs */
     size_t desc_capacity;
@@ -49,6 +52,7 @@ typedef struct rnl_lowering {
     rnl_planner *planner;
     rnl_step_list *list;
     rnl_op_context context; /* the node and the descriptions of its inputs and outputs */
+    rnl_group *group;       /* that the node is the anchor of, or NULL */
 } rnl_lowering;
 
 typedef rnl_status (*rnl_lower_fn)(rnl_lowering *lowering);
@@ -57,8 +61,8 @@ rnl_lower_fn rnl_lower_find(const char *op_type);
 
 /* Lowers every node that is needed, in order. */
 RNL_NODISCARD rnl_status rnl_lower_nodes(rnl_planner *planner);
-/* Notes that the steps added since the last call belong to `node`. */
-RNL_NODISCARD rnl_status rnl_plan_cover_steps(rnl_planner *planner, uint32_t node);
+/* Notes that the steps added since the last call belong to `node`; the last one does `also`, or NULL. */
+RNL_NODISCARD rnl_status rnl_plan_cover_steps(rnl_planner *planner, uint32_t node, const char *also);
 
 /* A value of the graph on the device in this layout; a copy step is added when it is in another. */
 RNL_NODISCARD rnl_status rnl_lower_value(rnl_lowering *lowering, uint32_t value, rnl_layout layout, rnl_view *out_view);
@@ -73,8 +77,16 @@ RNL_NODISCARD rnl_status rnl_lower_conv_weight(rnl_lowering *lowering, size_t in
                                                int64_t groups, rnl_view *out_view);
 /* New memory for output `index`, or its part of a larger value's: `layout` may be widened there (place.h). */
 RNL_NODISCARD rnl_status rnl_lower_output(rnl_lowering *lowering, size_t index, rnl_layout layout, rnl_view *out_view);
+/* The same for any value: with `any`, in whatever layout its part of a larger value has, `layout` if it is new. */
+RNL_NODISCARD rnl_status rnl_lower_memory(rnl_lowering *lowering, uint32_t value, rnl_layout layout, bool any,
+                                          rnl_view *out_view);
+/* A computed value of this rank whose channels are neighbours in memory, and whose columns are not. */
+bool rnl_lower_is_channels_last(const rnl_planner *planner, uint32_t value, size_t rank);
 /* Output `index` is this view of memory that is there already. */
 void rnl_lower_alias(rnl_lowering *lowering, size_t index, const rnl_view *view);
+/* A constant of the model under a key of its weights; see rnl_weights_get. */
+RNL_NODISCARD rnl_status rnl_lower_weight(rnl_lowering *lowering, const rnl_weight_key *key, const double *numbers,
+                                          size_t number_count, rnl_view *out_view);
 /* Memory for this node's own use. */
 RNL_NODISCARD rnl_status rnl_lower_scratch(rnl_lowering *lowering, rnl_dtype dtype, size_t rank, const int64_t *shape,
                                            rnl_layout layout, rnl_view *out_view);
@@ -84,6 +96,20 @@ RNL_NODISCARD rnl_status rnl_lower_scalar(rnl_lowering *lowering, rnl_dtype dtyp
 RNL_NODISCARD rnl_status rnl_lower_constant(rnl_lowering *lowering, const rnl_tensor_desc *desc, rnl_view *out_view);
 /* dst = src, element by element; src broadcasts and is cast. */
 RNL_NODISCARD rnl_status rnl_lower_copy(rnl_lowering *lowering, const rnl_view *src, const rnl_view *dst);
+
+/* ---- groups, in lower_group.c ---- */
+
+/* Lowers a group's nodes as one, where its last node stands. */
+RNL_NODISCARD rnl_status rnl_lower_group(rnl_lowering *lowering, rnl_group *group);
+/*
+ * New memory for what an anchor computes, as rnl_lower_output makes it for output 0: what its group stores, when it has
+ * one, and the chain that comes before storing; NULL: none.
+ */
+RNL_NODISCARD rnl_status rnl_lower_result(rnl_lowering *lowering, rnl_layout layout, rnl_view *out_view,
+                                          rnl_chain **out_chain);
+/* An anchor's weights (input 1) and bias (input 2; RNL_NO_SLOT: none), with the constants of its group. */
+RNL_NODISCARD rnl_status rnl_lower_anchor_weights(rnl_lowering *lowering, rnl_packing packing, int64_t groups,
+                                                  rnl_view *out_weight, rnl_view *out_bias);
 
 /* ---- views, in view.c ---- */
 

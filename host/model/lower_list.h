@@ -5,6 +5,9 @@
 
 #include "model/lower.h"
 
+/* The elementwise operator that a node is, and its parameters; false when it is none of the table's. */
+bool rnl_map_of_node(const rnl_node *node, rnl_map_op *out_op, float *out_p0, float *out_p1);
+
 rnl_status rnl_lower_map(rnl_lowering *lowering);      /* elementwise, by name */
 rnl_status rnl_lower_variadic(rnl_lowering *lowering); /* Sum, Mean, Max, Min */
 rnl_status rnl_lower_clip(rnl_lowering *lowering);

@@ -73,20 +73,31 @@ static const map_row *find(const rnl_node *node)
     return bsearch(node->op_type, rows, sizeof rows / sizeof *rows, sizeof *rows, compare);
 }
 
+bool rnl_map_of_node(const rnl_node *node, rnl_map_op *out_op, float *out_p0, float *out_p1)
+{
+    const map_row *row = find(node);
+    if (!row)
+        return false;
+    *out_op = row->op;
+    if (row->op == RNL_MAP_GELU && strcmp(rnl_node_string(node, "approximate", "none"), "tanh") == 0)
+        *out_op = RNL_MAP_GELU_TANH;
+    *out_p0 = row->p0 ? rnl_node_float(node, row->p0, row->p0_absent) : 0;
+    *out_p1 = row->p1 ? rnl_node_float(node, row->p1, row->p1_absent) : 0;
+    return true;
+}
+
 rnl_status rnl_lower_map(rnl_lowering *lowering)
 {
     const rnl_node *node = lowering->context.node;
-    const map_row *row = find(node);
-    rnl_map_op op = row->op;
-    if (op == RNL_MAP_GELU && strcmp(rnl_node_string(node, "approximate", "none"), "tanh") == 0)
-        op = RNL_MAP_GELU_TANH;
+    rnl_map_op op;
+    float p0, p1;
+    if (!rnl_map_of_node(node, &op, &p0, &p1))
+        return FAIL(RNL_INTERNAL, "%s is not elementwise", node->op_type);
     rnl_view sources[RNL_MAP_MAX_SOURCES], target;
     size_t count = rnl_map_sources(op);
     for (size_t i = 0; i < count; i++)
         TRY(rnl_lower_input(lowering, i, RNL_LAYOUT_ANY, &sources[i]));
     TRY(rnl_lower_output(lowering, 0, RNL_LAYOUT_ANY, &target));
-    float p0 = row->p0 ? rnl_node_float(node, row->p0, row->p0_absent) : 0;
-    float p1 = row->p1 ? rnl_node_float(node, row->p1, row->p1_absent) : 0;
     return rnl_op_map(lowering->list, op, p0, p1, sources, count, &target);
 }
 

@@ -1,8 +1,110 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/lower_list.h"
 
+#include "model/fold.h"
+#include "model/fuse.h"
+#include "model/matrix.h"
+#include "ops/conv.h"
 #include "ops/gemm.h"
+#include "ops/implementation.h"
 #include <string.h>
+
+/* Fewer columns waste most of a packed row. */
+#define MIN_PACKED_COLUMNS 4
+
+static const rnl_tensor_desc *describe(const rnl_planner *planner, uint32_t value)
+{
+    return &planner->values[value].desc;
+}
+
+/* Products on GPUs are their libraries', which end with nothing. */
+static bool is_ours(const rnl_planner *planner)
+{
+    return rnl_device_is_cpu(planner->model->device) && !rnl_fuse_is_off();
+}
+
+bool rnl_matrix_takes_chain(const rnl_planner *planner, const rnl_node *node)
+{
+    return is_ours(planner) && describe(planner, node->inputs[0])->rank >= 2 &&
+           describe(planner, node->inputs[1])->rank >= 2;
+}
+
+bool rnl_matrix_is_convolution(const rnl_planner *planner, const rnl_node *node)
+{
+    const rnl_tensor_desc *a = describe(planner, node->inputs[0]), *b = describe(planner, node->inputs[1]);
+    bool is_float = (RNL_TYPES_FLOAT & RNL_TYPE_BIT(a->dtype)) != 0;
+    bool turned = rnl_node_int(node, "transB", 0) != 0;
+    return is_ours(planner) && is_float && planner->graph->values[node->inputs[1]].constant && a->rank >= 2 &&
+           a->rank <= 2 + RNL_MAX_SPATIAL && b->rank == 2 && !rnl_node_int(node, "transA", 0) &&
+           b->shape[turned ? 0 : 1] >= MIN_PACKED_COLUMNS && b->shape[turned ? 1 : 0] > 0 &&
+           (node->op_type[0] == 'M' || rnl_fold_takes_anchor(planner, node));
+}
+
+/* ---- as a convolution ----------------------------------------------------------------------------------------- */
+
+/* Rows as pixels: …, M, C becomes first, C, …, M, with at least one dimension of pixels. */
+static rnl_view as_image(const rnl_view *view, size_t rank)
+{
+    rnl_view whole = *view, image;
+    while (whole.rank < rank) {
+        memmove(&whole.shape[1], whole.shape, whole.rank * sizeof *whole.shape);
+        memmove(&whole.stride[1], whole.stride, whole.rank * sizeof *whole.stride);
+        whole.shape[0] = 1;
+        whole.stride[0] = 0;
+        whole.rank++;
+    }
+    image = whole;
+    image.shape[1] = whole.shape[rank - 1];
+    image.stride[1] = whole.stride[rank - 1];
+    for (size_t i = 2; i < rank; i++) {
+        image.shape[i] = whole.shape[i - 1];
+        image.stride[i] = whole.stride[i - 1];
+    }
+    return image;
+}
+
+/* K x N or, turned, N x K, as N x K x 1…. */
+static rnl_view as_window(const rnl_view *matrix, bool turned, size_t rank)
+{
+    rnl_view window = *matrix;
+    window.rank = rank;
+    for (size_t i = 0; i < rank; i++) {
+        window.shape[i] = i < 2 ? matrix->shape[turned ? i : 1 - i] : 1;
+        window.stride[i] = i < 2 ? matrix->stride[turned ? i : 1 - i] : 0;
+    }
+    return window;
+}
+
+/* The first factor with each row's elements side by side. */
+static rnl_status lower_rows(rnl_lowering *lowering, rnl_view *out_view)
+{
+    TRY(rnl_lower_input(lowering, 0, RNL_LAYOUT_ANY, out_view));
+    size_t last = out_view->rank - 1;
+    if (out_view->shape[last] <= 1 || out_view->stride[last] == 1)
+        return RNL_OK;
+    return rnl_lower_input(lowering, 0, RNL_LAYOUT_ROW_MAJOR, out_view);
+}
+
+static rnl_status lower_as_convolution(rnl_lowering *lowering)
+{
+    bool turned = rnl_node_int(lowering->context.node, "transB", 0) != 0;
+    rnl_view source, weight, bias, target;
+    rnl_chain *chain = NULL;
+    TRY(lower_rows(lowering, &source));
+    TRY(rnl_lower_anchor_weights(lowering, turned ? RNL_PACKING_MATRIX_TURNED : RNL_PACKING_MATRIX, 0, &weight, &bias));
+    TRY(rnl_lower_result(lowering, RNL_LAYOUT_ROW_MAJOR, &target, &chain));
+    size_t rank = source.rank < 3 ? 3 : source.rank;
+    rnl_conv_params params = {.spatial = rank - 2, .stride = {1, 1, 1}, .dilation = {1, 1, 1}, .groups = 1};
+    for (size_t i = 0; chain && i < chain->operand_count; i++)
+        chain->operands[i] = as_image(&chain->operands[i], rank);
+    params.chain = chain;
+    source = as_image(&source, rank);
+    target = as_image(&target, rank);
+    weight = as_window(&weight, turned, rank);
+    return rnl_op_conv(lowering->list, &params, &source, &weight, &bias, &target);
+}
+
+/* ---- as a product --------------------------------------------------------------------------------------------- */
 
 /* Puts a dimension of size 1 before `axis`. */
 static void insert_axis(rnl_view *view, size_t axis)
@@ -15,13 +117,32 @@ static void insert_axis(rnl_view *view, size_t axis)
     view->rank++;
 }
 
+/* The product, with memory of its own where that makes it faster. */
+static rnl_status append_product(rnl_lowering *lowering, rnl_gemm_params *params, const rnl_view *a, const rnl_view *b,
+                                 const rnl_view *c, const rnl_view *target)
+{
+    int64_t floats;
+    rnl_view scratch;
+    TRY(rnl_gemm_scratch(lowering->list->device, params, a, b, c, target, &floats));
+    if (floats > 0) {
+        TRY(rnl_lower_scratch(lowering, RNL_F32, 1, &floats, RNL_LAYOUT_ROW_MAJOR, &scratch));
+        params->scratch = &scratch;
+    }
+    const rnl_status status = rnl_op_gemm(lowering->list, params, a, b, c, target);
+    params->scratch = NULL;
+    return status;
+}
+
 rnl_status rnl_lower_matmul(rnl_lowering *lowering)
 {
     rnl_gemm_params params = {.alpha = 1};
     rnl_view a, b, target, none = {.slot = RNL_NO_SLOT};
+    rnl_chain *chain = NULL;
+    if (rnl_matrix_is_convolution(lowering->planner, lowering->context.node))
+        return lower_as_convolution(lowering);
     TRY(rnl_lower_input(lowering, 0, RNL_LAYOUT_ANY, &a));
     TRY(rnl_lower_input(lowering, 1, RNL_LAYOUT_ANY, &b));
-    TRY(rnl_lower_output(lowering, 0, RNL_LAYOUT_ROW_MAJOR, &target));
+    TRY(rnl_lower_result(lowering, RNL_LAYOUT_ROW_MAJOR, &target, &chain));
     bool a_vector = a.rank == 1, b_vector = b.rank == 1;
     if (a_vector)
         insert_axis(&a, 0);
@@ -31,7 +152,8 @@ rnl_status rnl_lower_matmul(rnl_lowering *lowering)
         insert_axis(&target, target.rank);
     if (a_vector)
         insert_axis(&target, target.rank - 1);
-    return rnl_op_gemm(lowering->list, &params, &a, &b, &none, &target);
+    params.chain = chain;
+    return append_product(lowering, &params, &a, &b, &none, &target);
 }
 
 static void transpose_last(rnl_view *view)
@@ -48,13 +170,17 @@ rnl_status rnl_lower_gemm(rnl_lowering *lowering)
     const rnl_node *node = lowering->context.node;
     rnl_gemm_params params = {.alpha = rnl_node_float(node, "alpha", 1), .beta = rnl_node_float(node, "beta", 1)};
     rnl_view a, b, c, target;
+    rnl_chain *chain = NULL;
+    if (rnl_matrix_is_convolution(lowering->planner, node))
+        return lower_as_convolution(lowering);
     TRY(rnl_lower_input(lowering, 0, RNL_LAYOUT_ANY, &a));
     TRY(rnl_lower_input(lowering, 1, RNL_LAYOUT_ANY, &b));
     TRY(rnl_lower_input(lowering, 2, RNL_LAYOUT_ANY, &c));
-    TRY(rnl_lower_output(lowering, 0, RNL_LAYOUT_ROW_MAJOR, &target));
+    TRY(rnl_lower_result(lowering, RNL_LAYOUT_ROW_MAJOR, &target, &chain));
     if (rnl_node_int(node, "transA", 0))
         transpose_last(&a);
     if (rnl_node_int(node, "transB", 0))
         transpose_last(&b);
-    return rnl_op_gemm(lowering->list, &params, &a, &b, &c, &target);
+    params.chain = chain;
+    return append_product(lowering, &params, &a, &b, &c, &target);
 }

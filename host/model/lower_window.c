@@ -21,10 +21,11 @@ static rnl_status lower_convolution(rnl_lowering *lowering, const rnl_window *wi
     rnl_conv_params params = conv_params(window);
     rnl_packing packing = transposed ? RNL_PACKING_CONV_TRANSPOSE : RNL_PACKING_CONV;
     rnl_view source, weight, bias, target;
+    rnl_chain *chain = NULL;
     TRY(rnl_lower_input(lowering, 0, RNL_LAYOUT_CHANNELS_LAST, &source));
-    TRY(rnl_lower_conv_weight(lowering, 1, packing, window->groups, &weight));
-    TRY(rnl_lower_input(lowering, 2, RNL_LAYOUT_ROW_MAJOR, &bias));
-    TRY(rnl_lower_output(lowering, 0, RNL_LAYOUT_CHANNELS_LAST, &target));
+    TRY(rnl_lower_anchor_weights(lowering, packing, window->groups, &weight, &bias));
+    TRY(rnl_lower_result(lowering, RNL_LAYOUT_CHANNELS_LAST, &target, &chain));
+    params.chain = chain;
     return transposed ? rnl_op_conv_transpose(lowering->list, &params, &source, &weight, &bias, &target)
                       : rnl_op_conv(lowering->list, &params, &source, &weight, &bias, &target);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/pack.h"
 
+#include "graph/host_element.h"
 #include <string.h>
 
 #define TILE 16
@@ -138,4 +139,40 @@ void rnl_pack(const rnl_host_tensor *tensor, const rnl_view *view, unsigned char
     for (size_t i = 0; i < view->rank; i++)
         *(i < p.axis ? &outer : &p.inner) *= i == p.axis ? 1 : view->shape[i];
     pack_all(&p, outer, view->offset, tensor->data, target);
+}
+
+/* ---- scaling -------------------------------------------------------------------------------------------------- */
+
+static void scale_lane(const rnl_view *view, int64_t at, int64_t count, int64_t stride, const double *factors,
+                       void *target)
+{
+    float *floats = target;
+    for (int64_t i = 0; i < count && view->dtype == RNL_F32; i++)
+        floats[at + i * stride] = (float)((double)floats[at + i * stride] * factors[i]);
+    for (int64_t i = 0; i < count && view->dtype != RNL_F32; i++) {
+        rnl_number number = rnl_element_load(target, at + i * stride, view->dtype);
+        number.f *= factors[i];
+        rnl_element_store(target, at + i * stride, view->dtype, number);
+    }
+}
+
+void rnl_pack_scale(const rnl_view *view, size_t axis, int64_t group, const double *factors, void *target)
+{
+    int64_t index[RNL_MAX_RANK] = {0};
+    int64_t lanes = view->shape[axis], stride = view->stride[axis], others = rnl_view_elements(view);
+    rnl_view rest = *view; /* one element of each lane */
+    rest.shape[axis] = 1;
+    others = lanes ? others / lanes : 0;
+    for (int64_t i = 0; i < others; i++) {
+        int64_t at = view->offset;
+        for (size_t j = 0; j < rest.rank; j++)
+            at += index[j] * rest.stride[j];
+        const double *first = axis == 1 && group > 0 ? factors + index[0] / group * lanes : factors;
+        scale_lane(view, at, lanes, stride, first, target);
+        for (size_t j = rest.rank; j-- > 0;) {
+            if (++index[j] < rest.shape[j])
+                break;
+            index[j] = 0;
+        }
+    }
 }

@@ -12,4 +12,10 @@
  */
 void rnl_pack(const rnl_host_tensor *tensor, const rnl_view *view, unsigned char *target, size_t size_bytes);
 
+/*
+ * Multiplies packed floats in place. The factor of an element is that of its index along `axis`, 0 or 1; for axis 1,
+ * the factors of the next group start every `group` indices of axis 0.
+ */
+void rnl_pack_scale(const rnl_view *view, size_t axis, int64_t group, const double *factors, void *target);
+
 #endif

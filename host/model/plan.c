@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "model/evaluate.h"
+#include "model/fuse.h"
 #include "model/lower.h"
 #include "model/place.h"
 #include <stdlib.h>
@@ -22,7 +23,7 @@ void rnl_plan_release(rnl_plan *plan)
     if (!plan || atomic_fetch_sub(&plan->references, 1) != 1)
         return;
     rnl_step_list_free(&plan->steps);
-    free(plan->step_nodes);
+    free(plan->step_labels);
     free(plan->slots);
     rnl_zone_free(&plan->zone);
     free(plan);
@@ -144,9 +145,9 @@ static void measure(rnl_plan *plan)
 {
     const rnl_step_list *list = &plan->steps;
     plan->size_bytes = sizeof *plan + plan->zone.used_bytes + plan->slot_capacity * sizeof *plan->slots +
-                       plan->step_node_capacity * sizeof *plan->step_nodes + list->step_capacity * sizeof *list->steps +
-                       list->arg_capacity * sizeof *list->args + list->value_capacity +
-                       list->gemm_capacity * sizeof *list->gemms;
+                       plan->step_label_capacity * sizeof *plan->step_labels +
+                       list->step_capacity * sizeof *list->steps + list->arg_capacity * sizeof *list->args +
+                       list->value_capacity + list->gemm_capacity * sizeof *list->gemms;
 }
 
 static void log_steps(const rnl_planner *planner)
@@ -156,10 +157,10 @@ static void log_steps(const rnl_planner *planner)
     const rnl_plan *plan = planner->plan;
     for (size_t i = 0; i < plan->steps.step_count; i++) {
         const rnl_step *step = &plan->steps.steps[i];
-        uint32_t node = plan->step_nodes[i];
-        rnl_log(RNL_LOG_INFO, "step %zu: %s for %s '%s'", i, step->implementation,
+        uint32_t node = plan->step_labels[i].node;
+        rnl_log(RNL_LOG_INFO, "step %zu: %s for %s '%s'%s", i, step->implementation,
                 node == RNL_NO_NODE ? "edge" : planner->graph->nodes[node].op_type,
-                node == RNL_NO_NODE ? "" : planner->graph->nodes[node].name);
+                node == RNL_NO_NODE ? "" : planner->graph->nodes[node].name, plan->step_labels[i].also);
     }
     rnl_log(RNL_LOG_INFO, "planned: %zu steps, %zu programs, arena %zu bytes in %zu block%s", plan->steps.step_count,
             plan->program_count, plan->arena_bytes, plan->block_count, plan->block_count == 1 ? "" : "s");
@@ -169,7 +170,7 @@ static rnl_status lower_graph(rnl_planner *planner)
 {
     TRY(rnl_lower_nodes(planner));
     TRY(place_outputs(planner));
-    return rnl_plan_cover_steps(planner, RNL_NO_NODE);
+    return rnl_plan_cover_steps(planner, RNL_NO_NODE, NULL);
 }
 
 /* Waits for the uploads also when lowering failed: a failure of the stream's is over then. */
@@ -192,6 +193,7 @@ static rnl_status fill_plan(rnl_planner *planner, const rnl_tensor_desc *inputs)
     TRY(place_inputs(planner, inputs));
     TRY(rnl_plan_describe(planner));
     rnl_plan_mark_needed(planner);
+    TRY(rnl_fuse(planner));
     TRY(rnl_place_homes(planner));
     TRY(lower_and_upload(planner));
     find_lifetimes(plan, graph);

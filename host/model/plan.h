@@ -37,12 +37,18 @@ typedef struct rnl_plan_io {
     size_t offset_bytes;
 } rnl_plan_io;
 
+/* What a step does, for messages. */
+typedef struct rnl_step_label {
+    uint32_t node;    /* of the graph; RNL_NO_NODE at the edges */
+    const char *also; /* " + Relu + Add": other nodes that it does as well, or "" */
+} rnl_step_label;
+
 typedef struct rnl_plan {
     atomic_uint references;
     rnl_zone zone;
     rnl_step_list steps;
-    uint32_t *step_nodes; /* the graph's node that each step belongs to, for messages; RNL_NO_NODE at the edges */
-    size_t step_node_capacity;
+    rnl_step_label *step_labels;
+    size_t step_label_capacity;
     rnl_slot *slots;
     size_t slot_count, slot_capacity;
     size_t *block_bytes;

@@ -51,8 +51,10 @@ static rnl_step_profile describe(const rnl_plan *plan, const rnl_graph *graph, s
                                .kernel = step->kernel ? step->kernel : "",
                                .flops = step->flops,
                                .bytes = step->bytes};
-    if (plan->step_nodes[index] != RNL_NO_NODE) {
-        const rnl_node *node = &graph->nodes[plan->step_nodes[index]];
+    const rnl_step_label *label = &plan->step_labels[index];
+    record.also = label->also;
+    if (label->node != RNL_NO_NODE) {
+        const rnl_node *node = &graph->nodes[label->node];
         record.node = node_name(graph, node);
         record.op_type = node->op_type;
     }

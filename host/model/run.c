@@ -61,7 +61,7 @@ static rnl_status upload_inputs(rnl_session *session)
 static rnl_status fail_step(rnl_session *session, const rnl_plan *plan, size_t step, rnl_status status)
 {
     const rnl_device_info *info = rnl_device_get_info(session->model->device);
-    uint32_t node = plan->step_nodes[step];
+    uint32_t node = plan->step_labels[step].node;
     status = rnl_error_add(status, "%s on %s (%u:%u)", plan->steps.steps[step].implementation, info->name,
                            info->platform_index, info->device_index);
     if (node == RNL_NO_NODE)

@@ -5,6 +5,7 @@
 #include "model/plan.h"
 #include "ops/conv.h"
 #include <stdlib.h>
+#include <string.h>
 
 /* Weights share blocks: fewer objects for the driver, and huge pages on a CPU. A large weight has one to itself. */
 #define BLOCK_BYTES ((size_t)16 << 20)
@@ -41,6 +42,8 @@ void rnl_weights_free(rnl_weights *weights)
         return;
     for (size_t i = 0; i < weights->block_count; i++)
         rnl_buffer_release(weights->blocks[i].buffer);
+    for (size_t i = 0; i < weights->count; i++)
+        free(weights->items[i].numbers);
     free(weights->blocks);
     free(weights->items);
     free(weights->first);
@@ -94,54 +97,107 @@ static rnl_status find_place(rnl_weights *weights, rnl_weight *weight)
     return RNL_OK;
 }
 
+/* A matrix as the weights of a convolution of single pixels; the view keeps the tensor's own order of dimensions. */
+static void describe_matrix(const rnl_host_tensor *tensor, bool turned, rnl_view *out_view, int64_t *out_elements)
+{
+    const int64_t n = tensor->shape[turned ? 0 : 1], k = tensor->shape[turned ? 1 : 0];
+    rnl_view packed;
+    rnl_conv_weight_layout(false, 1, 0, tensor->dtype, 3, (const int64_t[]){n, k, 1}, &packed, out_elements);
+    *out_view = rnl_view_row_major(0, tensor->dtype, 2, tensor->shape);
+    out_view->stride[0] = packed.stride[turned ? 0 : 1];
+    out_view->stride[1] = packed.stride[turned ? 1 : 0];
+}
+
 static rnl_status describe(const rnl_host_tensor *tensor, rnl_weight *weight)
 {
     int64_t elements = 0;
-    if (weight->packing == RNL_PACKING_PLAIN) {
+    rnl_packing packing = weight->key.packing;
+    if (rnl_packing_is_vector(packing)) {
+        weight->view = rnl_view_row_major(0, RNL_F32, 1, (const int64_t[]){(int64_t)weight->number_count});
+        weight->size_bytes = weight->number_count * sizeof(float);
+        return RNL_OK;
+    }
+    if (packing == RNL_PACKING_PLAIN) {
         weight->view = rnl_view_row_major(0, tensor->dtype, tensor->rank, tensor->shape);
         weight->size_bytes = tensor->size_bytes;
         return RNL_OK;
     }
-    rnl_conv_weight_layout(weight->packing == RNL_PACKING_CONV_TRANSPOSE, weight->groups, 0, tensor->dtype,
-                           tensor->rank, tensor->shape, &weight->view, &elements);
+    if (packing == RNL_PACKING_MATRIX || packing == RNL_PACKING_MATRIX_TURNED)
+        describe_matrix(tensor, packing == RNL_PACKING_MATRIX_TURNED, &weight->view, &elements);
+    else
+        rnl_conv_weight_layout(packing == RNL_PACKING_CONV_TRANSPOSE, weight->key.groups, 0, tensor->dtype,
+                               tensor->rank, tensor->shape, &weight->view, &elements);
     if (elements < 0 || !rnl_size_mul((size_t)elements, rnl_dtype_bytes(tensor->dtype), &weight->size_bytes))
         return FAIL(RNL_RESOURCE_EXHAUSTED, "a packed weight overflows the address space");
     return RNL_OK;
 }
 
-static rnl_status add(rnl_weights *weights, rnl_weight *weight)
+static rnl_status keep_numbers(const double *numbers, size_t count, rnl_weight *weight)
 {
-    const rnl_value *value = &weights->graph->values[weight->value];
+    weight->number_count = count;
+    if (!numbers)
+        return RNL_OK;
+    TRY(rnl_alloc(count, sizeof *numbers, &weight->numbers));
+    if (count)
+        memcpy(weight->numbers, numbers, count * sizeof *numbers);
+    return RNL_OK;
+}
+
+static rnl_status add(rnl_weights *weights, const double *numbers, size_t count, rnl_weight *weight)
+{
+    const rnl_value *value = &weights->graph->values[weight->key.value];
     rnl_status status = RNL_OK;
     GOTO(rnl_grow(&weights->items, &weights->capacity, weights->count + 1, sizeof *weights->items));
+    GOTO(keep_numbers(numbers, count, weight));
     GOTO(describe(value->constant, weight));
     GOTO(find_place(weights, weight));
     weights->blocks[weight->block].used_bytes = weight->offset_bytes + weight->size_bytes;
-    weight->next = weights->first[weight->value];
+    weight->next = weights->first[weight->key.value];
     weights->items[weights->count++] = *weight;
-    weights->first[weight->value] = (uint32_t)weights->count;
+    weights->first[weight->key.value] = (uint32_t)weights->count;
     weights->size_bytes += weight->size_bytes;
-    size_t placed = value->constant->size_bytes < LARGE_BYTES ? value->constant->size_bytes : 0;
+    size_t source = rnl_packing_is_vector(weight->key.packing) ? 0 : value->constant->size_bytes;
+    size_t placed = source < LARGE_BYTES ? source : 0;
     weights->expected_bytes -= placed < weights->expected_bytes ? placed : weights->expected_bytes;
     return RNL_OK;
 done:
+    free(weight->numbers);
     return rnl_error_add(status, "placing weight '%s'", value->name);
 }
 
-rnl_status rnl_weights_get(rnl_weights *weights, uint32_t value, rnl_packing packing, int64_t groups,
+/* Item + 1, or 0. */
+static uint32_t find(const rnl_weights *weights, const rnl_weight_key *key)
+{
+    uint32_t at = weights->first[key->value];
+    for (; at; at = weights->items[at - 1].next) {
+        const rnl_weight_key *other = &weights->items[at - 1].key;
+        if (other->packing == key->packing && other->groups == key->groups && other->first == key->first &&
+            other->last == key->last)
+            break;
+    }
+    return at;
+}
+
+bool rnl_weights_has(rnl_weights *weights, const rnl_weight_key *key)
+{
+    pthread_mutex_lock(&weights->lock);
+    bool has = find(weights, key) != 0;
+    pthread_mutex_unlock(&weights->lock);
+    return has;
+}
+
+rnl_status rnl_weights_get(rnl_weights *weights, const rnl_weight_key *key, const double *numbers, size_t number_count,
                            rnl_weight_place *out_place, rnl_view *out_view)
 {
     *out_place = (rnl_weight_place){0};
     pthread_mutex_lock(&weights->lock);
-    uint32_t at = weights->first[value];
-    while (at && (weights->items[at - 1].packing != packing || weights->items[at - 1].groups != groups))
-        at = weights->items[at - 1].next;
+    uint32_t at = find(weights, key);
     rnl_status status = RNL_OK;
-    rnl_weight weight = {.value = value, .packing = packing, .groups = groups};
+    rnl_weight weight = {.key = *key};
     if (at)
         weight = weights->items[at - 1];
     else
-        status = add(weights, &weight);
+        status = add(weights, numbers, number_count, &weight);
     if (status == RNL_OK) {
         *out_place = (rnl_weight_place){weights->blocks[weight.block].buffer, weight.offset_bytes, weight.size_bytes};
         *out_view = weight.view;
@@ -168,7 +224,8 @@ static void forget_pending(rnl_weights *weights)
     while (weights->count > weights->ready_items) {
         rnl_weight *item = &weights->items[--weights->count];
         weights->size_bytes -= item->size_bytes;
-        weights->first[item->value] = item->next;
+        weights->first[item->key.value] = item->next;
+        free(item->numbers);
     }
     while (weights->block_count > weights->ready_blocks)
         rnl_buffer_release(weights->blocks[--weights->block_count].buffer);
@@ -180,13 +237,23 @@ static void forget_pending(rnl_weights *weights)
     rnl_error_restore(&error);
 }
 
+/* The vectors and factors have been worked in. */
+static void drop_numbers(rnl_weights *weights)
+{
+    for (size_t i = weights->ready_items; i < weights->count; i++) {
+        free(weights->items[i].numbers);
+        weights->items[i].numbers = NULL;
+    }
+}
+
 rnl_status rnl_weights_flush(rnl_weights *weights, uint64_t mark)
 {
     pthread_mutex_lock(&weights->lock);
     rnl_status status = weights->ready_items < weights->count ? rnl_weights_fill(weights) : RNL_OK;
     if (status != RNL_OK)
         forget_pending(weights);
-    else if (weights->failures != mark)
+    drop_numbers(weights);
+    if (status == RNL_OK && weights->failures != mark)
         status = FAIL(RNL_UNAVAILABLE, "an upload of weights failed in another thread");
     weights->ready_items = weights->count;
     weights->ready_blocks = weights->block_count;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A model's weights on its device: each stored once for each (value, packing). */
+/* A model's weights on its device: each stored once for each key. */
 #ifndef RUNNEL_MODEL_WEIGHTS_H
 #define RUNNEL_MODEL_WEIGHTS_H
 
@@ -8,17 +8,29 @@
 #include <pthread.h>
 
 typedef enum rnl_packing {
-    RNL_PACKING_PLAIN,         /* row-major, as in the file */
-    RNL_PACKING_CONV,          /* rnl_conv_weight_layout */
-    RNL_PACKING_CONV_TRANSPOSE /* the same, transposed convolution */
+    RNL_PACKING_PLAIN,          /* row-major, as in the file */
+    RNL_PACKING_CONV,           /* rnl_conv_weight_layout */
+    RNL_PACKING_CONV_TRANSPOSE, /* the same, transposed convolution */
+    RNL_PACKING_MATRIX,         /* K x N, as the weights of a convolution of single pixels */
+    RNL_PACKING_MATRIX_TURNED,  /* N x K, the same */
+    RNL_PACKING_SCALE,          /* not the value but a float vector, made while planning: factors … */
+    RNL_PACKING_SHIFT           /* … and what is added */
 } rnl_packing;
 
-typedef struct rnl_weight {
+/* What tells weights apart. */
+typedef struct rnl_weight_key {
     uint32_t value; /* in the graph */
-    uint32_t next;  /* item + 1 of the same value in another packing; 0: none */
     rnl_packing packing;
-    int64_t groups; /* of a convolution's packing, else 0 */
+    int64_t groups;       /* of a convolution's packing, else 0 */
+    uint32_t first, last; /* the nodes whose constants are worked in (fold.h), RNL_NO_NODE: none */
+} rnl_weight_key;
+
+typedef struct rnl_weight {
+    rnl_weight_key key;
+    uint32_t next; /* item + 1 of the same value under another key; 0: none */
     uint32_t block;
+    double *numbers; /* while it waits to be filled: the vector, or a factor for each output channel; NULL: none */
+    size_t number_count;
     size_t offset_bytes, size_bytes; /* in the block; an empty tensor has 0 bytes */
     rnl_view view;                   /* slot is filled in by whoever asks */
 } rnl_weight;
@@ -56,9 +68,14 @@ typedef struct rnl_weight_place {
 RNL_NODISCARD rnl_status rnl_weights_init(rnl_weights *weights, rnl_device *device, const rnl_graph *graph);
 void rnl_weights_free(rnl_weights *weights);
 
-/* Gives the constant `value` a place in this packing when it has none; a flush fills it. Any thread. */
-RNL_NODISCARD rnl_status rnl_weights_get(rnl_weights *weights, uint32_t value, rnl_packing packing, int64_t groups,
-                                         rnl_weight_place *out_place, rnl_view *out_view);
+/* True when there is a weight of this key. Any thread. */
+bool rnl_weights_has(rnl_weights *weights, const rnl_weight_key *key);
+/*
+ * Gives the constant of the key a place when it has none; a flush fills it. `numbers` are copied when it is new: a
+ * vector's elements, or factors for the output channels (NULL: none). Any thread.
+ */
+RNL_NODISCARD rnl_status rnl_weights_get(rnl_weights *weights, const rnl_weight_key *key, const double *numbers,
+                                         size_t number_count, rnl_weight_place *out_place, rnl_view *out_view);
 /* A point in time for rnl_weights_flush: taken before the first weight is asked for. */
 uint64_t rnl_weights_mark(rnl_weights *weights);
 /*
@@ -68,6 +85,11 @@ uint64_t rnl_weights_mark(rnl_weights *weights);
 RNL_NODISCARD rnl_status rnl_weights_flush(rnl_weights *weights, uint64_t mark);
 
 /* ---- weights_fill.c ---- */
+
+static inline bool rnl_packing_is_vector(rnl_packing packing)
+{
+    return packing == RNL_PACKING_SCALE || packing == RNL_PACKING_SHIFT;
+}
 
 /* Fills the blocks and items that are not ready, and waits; the caller holds the lock. */
 RNL_NODISCARD rnl_status rnl_weights_fill(rnl_weights *weights);

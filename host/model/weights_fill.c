@@ -32,14 +32,14 @@ typedef struct job_list {
 
 static const rnl_host_tensor *tensor_of(const rnl_weights *weights, const rnl_weight *weight)
 {
-    return weights->graph->values[weight->value].constant;
+    return weights->graph->values[weight->key.value].constant;
 }
 
 static rnl_status list_jobs(const rnl_weights *weights, job_list *list)
 {
     for (size_t i = weights->ready_items; i < weights->count; i++) {
         const rnl_weight *weight = &weights->items[i];
-        size_t most = weight->packing == RNL_PACKING_PLAIN ? PIECE_BYTES : SIZE_MAX;
+        size_t most = weight->key.packing == RNL_PACKING_PLAIN ? PIECE_BYTES : SIZE_MAX;
         for (size_t at = 0; at < weight->size_bytes;) {
             size_t left = weight->size_bytes - at, bytes = left < most ? left : most;
             TRY(rnl_grow(&list->jobs, &list->capacity, list->count + 1, sizeof *list->jobs));
@@ -72,10 +72,37 @@ static void forget_rest(const rnl_graph *graph)
         rnl_map_forget(&graph->external[i], graph->external[i].data, graph->external[i].size_bytes);
 }
 
-static void do_job(const rnl_weights *weights, const job *todo, unsigned char *target)
+/* By the factors of the output channels. */
+static void scale(const rnl_weight *weight, void *target)
 {
+    const rnl_view *view = &weight->view;
+    switch (weight->key.packing) {
+    case RNL_PACKING_CONV_TRANSPOSE:
+        rnl_pack_scale(view, 1, view->shape[0] / weight->key.groups, weight->numbers, target);
+        break;
+    case RNL_PACKING_MATRIX:
+        rnl_pack_scale(view, 1, view->shape[0], weight->numbers, target);
+        break;
+    default:
+        rnl_pack_scale(view, 0, 0, weight->numbers, target);
+        break;
+    }
+}
+
+static void fill_vector(const rnl_weight *weight, float *target)
+{
+    for (size_t i = 0; i < weight->number_count; i++)
+        target[i] = (float)weight->numbers[i];
+}
+
+static void do_job(const rnl_weights *weights, const job *todo, void *target)
+{
+    if (rnl_packing_is_vector(todo->weight->key.packing)) {
+        fill_vector(todo->weight, target);
+        return;
+    }
     const rnl_host_tensor *tensor = tensor_of(weights, todo->weight);
-    bool piece = todo->weight->packing == RNL_PACKING_PLAIN;
+    bool piece = todo->weight->key.packing == RNL_PACKING_PLAIN;
     const unsigned char *source = (const unsigned char *)tensor->data + todo->offset_bytes;
     size_t source_bytes = piece ? todo->size_bytes : tensor->size_bytes;
     bool large = source_bytes >= LARGE_BYTES;
@@ -85,6 +112,8 @@ static void do_job(const rnl_weights *weights, const job *todo, unsigned char *t
         memcpy(target, source, source_bytes);
     else
         rnl_pack(tensor, &todo->weight->view, target, todo->size_bytes);
+    if (todo->weight->numbers)
+        scale(todo->weight, target);
     if (large)
         for_map(weights->graph, rnl_map_forget, source, source_bytes);
 }

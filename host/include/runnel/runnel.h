@@ -164,6 +164,7 @@ RNL_API void rnl_session_cancel(rnl_session *session);
 typedef struct rnl_step_profile {
     const char *node;           /* its name, else its first output's; "" for a step at the graph's edge */
     const char *op_type;        /* "Conv"; "" at the edge */
+    const char *also;           /* " + Relu + Add": other operators that the step does as well, or "" */
     const char *implementation; /* "conv:portable" */
     const char *file, *kernel;  /* "conv.cl" and the entry point; "" for a library's */
     uint64_t time_ns;
@@ -172,7 +173,7 @@ typedef struct rnl_step_profile {
 } rnl_step_profile;
 /*
  * Runs once without giving outputs and measures each step. The steps, in the order of the run, are valid until the
- * session's next profile or release, names as long as the model. Costs other runs nothing.
+ * session's next profile or release, other names as long as the model. Costs other runs nothing.
  */
 RNL_API RNL_NODISCARD rnl_status rnl_session_profile(rnl_session *session, const rnl_tensor *inputs, size_t input_count,
                                                      const rnl_step_profile **out_steps, size_t *out_count);

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Fusion: nodes that become one step. A group is an optional anchor (an operator that can end with a chain) and the
+ * elementwise nodes behind it; only its last node's output is stored. What is constant and affine right behind an
+ * anchor with constant weights goes into those weights instead (fold.h).
+ *
+ * A group's inner values have no reader outside the group, so nothing is computed twice, and all that it reads is made
+ * before its last node, which is where it is lowered.
+ */
+#ifndef RUNNEL_MODEL_FUSE_H
+#define RUNNEL_MODEL_FUSE_H
+
+#include "model/fold.h"
+#include "ops/chain.h"
+
+#define RNL_GROUP_MAX_NODES 24
+
+/* What an operand of a group's chain is. */
+typedef struct rnl_group_operand {
+    uint32_t value; /* RNL_NO_VALUE: a vector over the channels, worked out from `fold` */
+    rnl_fold fold;
+    bool is_shift; /* … what is added; else what multiplies */
+} rnl_group_operand;
+
+typedef struct rnl_group {
+    bool has_anchor;
+    uint32_t nodes[RNL_GROUP_MAX_NODES]; /* the anchor first, the last one last */
+    size_t node_count;
+    rnl_fold fold;   /* fold.first is the anchor; RNL_NO_NODE: nothing goes into its weights */
+    rnl_chain chain; /* its operands' views are filled in when the group is lowered */
+    rnl_group_operand operands[RNL_CHAIN_MAX_OPERANDS];
+} rnl_group;
+
+/* RUNNEL_FUSE=off: every node has steps of its own. */
+bool rnl_fuse_is_off(void);
+/* Sets the planner's groups; after rnl_plan_mark_needed. */
+RNL_NODISCARD rnl_status rnl_fuse(rnl_planner *planner);
+/* The node whose output the group stores. */
+uint32_t rnl_group_last(const rnl_group *group);
+
+#endif

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A group while it grows. Internal to fusion. */
+#ifndef RUNNEL_MODEL_FUSE_GROW_H
+#define RUNNEL_MODEL_FUSE_GROW_H
+
+#include "model/fuse.h"
+
+/* Who reads each value on the device, in the nodes' order; one more reader is counted for each of the graph's outputs.
+ */
+typedef struct rnl_readers {
+    uint32_t *counts; /* one a value */
+    uint32_t *starts; /* one a value and one more: where its nodes begin */
+    uint32_t *nodes;  /* a node stands as often as it reads the value */
+} rnl_readers;
+
+typedef struct rnl_grower {
+    rnl_planner *planner;
+    const rnl_readers *readers;
+    rnl_group *group;
+    rnl_tensor_desc shape;                         /* of all outputs */
+    size_t axis;                                   /* of the anchor's channels */
+    bool takes_fold;                               /* the anchor's weights are constants */
+    bool closed;                                   /* nothing may follow the last node */
+    rnl_chain_source results[RNL_GROUP_MAX_NODES]; /* what stands for each node's output */
+    uint32_t left[RNL_GROUP_MAX_NODES];            /* readers of each node's output that are not in the group */
+} rnl_grower;
+
+#define RNL_NOT_INSIDE SIZE_MAX
+/* The place of the value's producer in the group, or RNL_NOT_INSIDE. */
+size_t rnl_grower_find(const rnl_grower *grower, uint32_t value);
+
+/* ---- fuse_node.c ---- */
+
+/* The node could be part of a group of its output's shape: elementwise, on floats. */
+bool rnl_fuse_takes(const rnl_planner *planner, const rnl_node *node);
+/*
+ * Appends the node's stages and puts it behind the group's nodes. False when there is no room or it cannot be; the
+ * group is then to be taken back to what it was.
+ */
+bool rnl_grower_append(rnl_grower *grower, uint32_t index);
+
+#endif

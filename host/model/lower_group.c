@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Groups of nodes that are one step: their chain's operands, their constants, and their name. */
+#include "model/evaluate.h"
+#include "model/fuse.h"
+#include <string.h>
+
+/* ---- constants ------------------------------------------------------------------------------------------------ */
+
+/* Numbers worked out while planning, unless the model has the weight already. */
+static rnl_status lower_numbers(rnl_lowering *lowering, const rnl_weight_key *key, rnl_fold fold, size_t count,
+                                rnl_view *out_view)
+{
+    rnl_planner *planner = lowering->planner;
+    double *numbers = NULL;
+    if (!rnl_weights_has(&planner->model->weights, key)) {
+        rnl_affine *affine = NULL;
+        TRY(rnl_fold_run(planner, fold, count, &affine));
+        TRY(rnl_zone_alloc(planner->zone, count ? count : 1, sizeof *numbers, &numbers));
+        for (size_t i = 0; i < count; i++)
+            numbers[i] = key->packing == RNL_PACKING_SHIFT ? affine[i].shift : affine[i].scale;
+    }
+    return rnl_lower_weight(lowering, key, numbers, count, out_view);
+}
+
+/* The constants of a run within the chain, as a vector that broadcasts along axis 1. */
+static rnl_status lower_vector(rnl_lowering *lowering, const rnl_group_operand *operand, const rnl_tensor_desc *whole,
+                               rnl_view *out_view)
+{
+    const rnl_node *node = &lowering->planner->graph->nodes[operand->fold.first];
+    const rnl_weight_key key = {.value = node->inputs[1],
+                                .packing = operand->is_shift ? RNL_PACKING_SHIFT : RNL_PACKING_SCALE,
+                                .first = operand->fold.first,
+                                .last = operand->fold.last};
+    TRY(lower_numbers(lowering, &key, operand->fold, (size_t)whole->shape[1], out_view));
+    for (; out_view->rank + 1 < whole->rank; out_view->rank++) {
+        out_view->shape[out_view->rank] = 1;
+        out_view->stride[out_view->rank] = 0;
+    }
+    return RNL_OK;
+}
+
+static bool is_gemm(const rnl_node *node)
+{
+    return strcmp(node->op_type, "Gemm") == 0;
+}
+
+/* What goes into the anchor's weights: the group's run, and Gemm's own alpha, beta and C. */
+static rnl_fold fold_of(const rnl_lowering *lowering)
+{
+    const rnl_node *node = lowering->context.node;
+    uint32_t index = (uint32_t)(node - lowering->planner->graph->nodes);
+    if (lowering->group && lowering->group->fold.last != RNL_NO_NODE)
+        return lowering->group->fold;
+    bool own = is_gemm(node) && (rnl_lower_has_input(lowering, 2) || rnl_node_float(node, "alpha", 1) != 1);
+    return own ? (rnl_fold){index, index} : (rnl_fold){RNL_NO_NODE, RNL_NO_NODE};
+}
+
+static size_t output_channels(const rnl_lowering *lowering)
+{
+    const rnl_tensor_desc *output = &lowering->context.outputs[0];
+    bool matrix = lowering->context.node->op_type[0] != 'C';
+    return (size_t)output->shape[matrix ? output->rank - 1 : 1];
+}
+
+rnl_status rnl_lower_anchor_weights(rnl_lowering *lowering, rnl_packing packing, int64_t groups, rnl_view *out_weight,
+                                    rnl_view *out_bias)
+{
+    rnl_fold fold = fold_of(lowering);
+    uint32_t value = lowering->context.node->inputs[1];
+    if (fold.last == RNL_NO_NODE) {
+        TRY(rnl_lower_conv_weight(lowering, 1, packing, groups, out_weight));
+        return rnl_lower_input(lowering, 2, RNL_LAYOUT_ROW_MAJOR, out_bias);
+    }
+    size_t channels = output_channels(lowering);
+    rnl_weight_key key = {value, packing, groups, RNL_NO_NODE, RNL_NO_NODE};
+    if (rnl_fold_scales(lowering->planner, fold)) {
+        key.first = fold.first;
+        key.last = fold.last;
+    }
+    const rnl_weight_key shift = {value, RNL_PACKING_SHIFT, 0, fold.first, fold.last};
+    if (key.last == RNL_NO_NODE)
+        TRY(rnl_lower_conv_weight(lowering, 1, packing, groups, out_weight));
+    else
+        TRY(lower_numbers(lowering, &key, fold, channels, out_weight));
+    return lower_numbers(lowering, &shift, fold, channels, out_bias);
+}
+
+/* ---- operands ------------------------------------------------------------------------------------------------- */
+
+/* The dimension whose elements are neighbours in memory. */
+static size_t innermost(const rnl_view *target)
+{
+    size_t axis = target->rank;
+    for (size_t i = 0; i < target->rank; i++)
+        if (target->shape[i] > 1 && (axis == target->rank || target->stride[i] < target->stride[axis]))
+            axis = i;
+    return axis;
+}
+
+/* Along the target's innermost dimension its elements are neighbours, or one repeats. */
+static bool fits(const rnl_view *operand, const rnl_view *target)
+{
+    size_t axis = innermost(target), missing = target->rank - operand->rank;
+    if (axis == target->rank || axis < missing || operand->shape[axis - missing] == 1)
+        return true;
+    return operand->stride[axis - missing] == 0 || operand->stride[axis - missing] == 1;
+}
+
+/* The operand's elements in the target's order, when they lie in another. */
+static rnl_status fit_operand(rnl_lowering *lowering, uint32_t value, const rnl_view *target, rnl_view *view)
+{
+    bool last = target->rank >= 3 && innermost(target) == 1;
+    rnl_layout layout = last ? RNL_LAYOUT_CHANNELS_LAST : RNL_LAYOUT_ROW_MAJOR;
+    if (fits(view, target))
+        return RNL_OK;
+    if (value != RNL_NO_VALUE && view->rank == target->rank) {
+        TRY(rnl_lower_value(lowering, value, layout, view));
+        if (fits(view, target))
+            return RNL_OK;
+    }
+    rnl_view source = rnl_view_expand(view, target->rank, target->shape);
+    for (size_t i = 0; i < target->rank; i++)
+        if (source.stride[i] == 0)
+            source.shape[i] = 1;
+    TRY(rnl_lower_scratch(lowering, source.dtype, source.rank, source.shape, layout, view));
+    return rnl_lower_copy(lowering, &source, view);
+}
+
+static const rnl_tensor_desc *describe_output(const rnl_planner *planner, const rnl_group *group)
+{
+    return &planner->values[planner->graph->nodes[rnl_group_last(group)].outputs[0]].desc;
+}
+
+static rnl_status lower_operands(rnl_lowering *lowering, rnl_group *group, const rnl_view *target)
+{
+    for (size_t i = 0; i < group->chain.operand_count; i++) {
+        const rnl_group_operand *operand = &group->operands[i];
+        rnl_view *view = &group->chain.operands[i];
+        if (operand->value == RNL_NO_VALUE)
+            TRY(lower_vector(lowering, operand, describe_output(lowering->planner, group), view));
+        else
+            TRY(rnl_lower_value(lowering, operand->value, RNL_LAYOUT_ANY, view));
+        TRY(fit_operand(lowering, operand->value, target, view));
+    }
+    return RNL_OK;
+}
+
+/* ---- groups --------------------------------------------------------------------------------------------------- */
+
+rnl_status rnl_lower_result(rnl_lowering *lowering, rnl_layout layout, rnl_view *out_view, rnl_chain **out_chain)
+{
+    rnl_group *group = lowering->group;
+    *out_chain = NULL;
+    if (!group)
+        return rnl_lower_output(lowering, 0, layout, out_view);
+    uint32_t output = lowering->planner->graph->nodes[rnl_group_last(group)].outputs[0];
+    TRY(rnl_lower_memory(lowering, output, layout, false, out_view));
+    if (group->chain.stage_count == 0)
+        return RNL_OK;
+    TRY(lower_operands(lowering, group, out_view));
+    *out_chain = &group->chain;
+    return RNL_OK;
+}
+
+/* Without an anchor: the layout follows the operands that are computed and have the result's rank. */
+static rnl_status lower_chain(rnl_lowering *lowering, rnl_group *group)
+{
+    rnl_planner *planner = lowering->planner;
+    uint32_t output = planner->graph->nodes[rnl_group_last(group)].outputs[0];
+    rnl_layout layout = RNL_LAYOUT_ROW_MAJOR;
+    rnl_view view, target;
+    for (size_t i = 0; i < group->chain.operand_count; i++) {
+        uint32_t value = group->operands[i].value;
+        if (value == RNL_NO_VALUE)
+            continue;
+        TRY(rnl_lower_value(lowering, value, RNL_LAYOUT_ANY, &view));
+        if (rnl_lower_is_channels_last(planner, value, planner->values[output].desc.rank))
+            layout = RNL_LAYOUT_CHANNELS_LAST;
+    }
+    TRY(rnl_lower_memory(lowering, output, layout, true, &target));
+    TRY(lower_operands(lowering, group, &target));
+    return rnl_op_chain(lowering->list, &group->chain, &target);
+}
+
+/* " + Relu + Add" */
+static rnl_status name_others(rnl_planner *planner, const rnl_group *group, const char **out_text)
+{
+    size_t length = 0;
+    char *text = NULL;
+    for (size_t i = 1; i < group->node_count; i++)
+        length += strlen(planner->graph->nodes[group->nodes[i]].op_type) + 3;
+    TRY(rnl_zone_alloc(&planner->plan->zone, length + 1, 1, &text));
+    *out_text = text;
+    for (size_t i = 1; i < group->node_count; i++) {
+        const char *name = planner->graph->nodes[group->nodes[i]].op_type;
+        memcpy(text, " + ", 3);
+        memcpy(text + 3, name, strlen(name));
+        text += 3 + strlen(name);
+    }
+    return RNL_OK;
+}
+
+rnl_status rnl_lower_group(rnl_lowering *lowering, rnl_group *group)
+{
+    rnl_planner *planner = lowering->planner;
+    const rnl_node *first = &planner->graph->nodes[group->nodes[0]];
+    const char *others;
+    TRY(rnl_plan_context(planner, first, &lowering->context));
+    if (group->has_anchor) {
+        lowering->group = group;
+        rnl_status status = rnl_lower_find(first->op_type)(lowering);
+        lowering->group = NULL;
+        TRY(status);
+    } else {
+        TRY(lower_chain(lowering, group));
+    }
+    TRY(name_others(planner, group, &others));
+    return rnl_plan_cover_steps(planner, group->nodes[0], others);
+}

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How a matrix product is lowered. */
+#ifndef RUNNEL_MODEL_MATRIX_H
+#define RUNNEL_MODEL_MATRIX_H
+
+#include "model/lower.h"
+
+/* A MatMul or Gemm that can end with a chain. */
+bool rnl_matrix_takes_chain(const rnl_planner *planner, const rnl_node *node);
+/* … whose second factor is constant and worth packing: it runs as a convolution of single pixels, a row each. */
+bool rnl_matrix_is_convolution(const rnl_planner *planner, const rnl_node *node);
+
+#endif
