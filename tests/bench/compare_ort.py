@@ -91,9 +91,8 @@ def time_line(row):
 TIME_HEAD = "| model | batch | threads | onnxruntime ms | runnel ms | ratio | |\n| --- | --- | --- | --- | --- | --- | --- |"
 
 
-def compare_times(options):
-    """Prints the table row by row; returns the rows."""
-    rows = []
+def compare_times(options, rows):
+    """Prints the table row by row, and adds to `rows`."""
     print(TIME_HEAD, flush=True)
     for name in options.models:
         for batch in [batch for batch in bench_models.CASES[name][2] if batch in options.batches]:
@@ -102,7 +101,6 @@ def compare_times(options):
                 row = measure_until_quiet(options, threads, model, data)
                 rows.append({"model": name, "batch": batch, "threads": threads, **row})
                 print(time_line(rows[-1]), flush=True)
-    return rows
 
 
 def machine():
@@ -162,9 +160,12 @@ def main(arguments=None):
     os.makedirs(options.folder, exist_ok=True)
     kind = "start" if options.start else "memory" if options.memory else "time"
     compare = {"start": process_bench.compare_starts, "memory": process_bench.compare_memory, "time": compare_times}[kind]
-    rows = compare(options)
-    if options.json:
-        save(options.json, kind, rows)
+    rows = []
+    try:
+        compare(options, rows)
+    finally:
+        if options.json and rows:
+            save(options.json, kind, rows)
     bad = [row for row in rows if row.get("disturbed") or row.get("difference", 0) > 1]
     for row in bad:
         print(f"{row['model']}, batch {row['batch']}, {row['threads']} threads: disturbed or different", file=sys.stderr)

@@ -61,8 +61,7 @@ def start_row(name, model, data, threads):
             "behind_ms": medians["runnel"] - medians["onnxruntime"]}
 
 
-def compare_starts(options):
-    rows = []
+def compare_starts(options, rows):
     print("| model | threads | onnxruntime ms | runnel ms | behind ms | runnel, empty caches ms |")
     print("| --- | --- | --- | --- | --- | --- |", flush=True)
     for name in options.models:
@@ -72,7 +71,6 @@ def compare_starts(options):
             rows.append(row)
             print(f"| {name} | {threads} | {row['onnxruntime_ms']:.0f} | {row['second_ms']:.0f} | "
                   f"{row['behind_ms']:.0f} | {row['first_ms']:.0f} |", flush=True)
-    return rows
 
 
 def peak_kib(engine, threads, model, data):
@@ -99,8 +97,7 @@ def memory_row(name, batch, threads, options):
     return row
 
 
-def compare_memory(options):
-    rows = []
+def compare_memory(options, rows):
     print("| model | threads | onnxruntime: empty, peak, above MiB | runnel: empty, peak, above MiB | ratio |")
     print("| --- | --- | --- | --- | --- |", flush=True)
     for name in options.models:
@@ -110,4 +107,3 @@ def compare_memory(options):
             cells = [f"{row[e]['empty_mib']:.0f}, {row[e]['peak_mib']:.0f}, {row[e]['above_mib']:.0f}"
                      for e in ("onnxruntime", "runnel")]
             print(f"| {name} | {threads} | {cells[0]} | {cells[1]} | {row['ratio']:.2f} |", flush=True)
-    return rows
