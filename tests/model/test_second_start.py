@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The second process compiles nothing: it runs with a preloaded library that makes clCreateProgramWithSource fail."""
+"""
+The second process compiles nothing: it runs with a preloaded library that makes clCreateProgramWithSource fail, and
+without the linker that pocl calls at the end of each compilation of its own.
+"""
 
 import os
 import subprocess
@@ -45,6 +48,26 @@ class SecondStartTest(unittest.TestCase):
                 for file in files:
                     a, b = (np.load(os.path.join(folder, side, file)) for side in "ab")
                     np.testing.assert_array_equal(a, b)
+
+    def test_our_cache_is_enough(self):
+        """With nothing in pocl's own cache, no kernel is specialised again for the sizes of its first launch."""
+        with tempfile.TemporaryDirectory() as folder:
+            linked, cache = os.path.join(folder, "linked"), os.path.join(folder, "cache")
+            os.mkdir(os.path.join(folder, "bin"))
+            linker = os.path.join(folder, "bin", "ld")
+            with open(linker, "w", encoding="utf-8") as file:
+                file.write(f'#!/bin/sh\necho "$@" >>"{linked}"\nPATH=$OLD_PATH exec ld "$@"\n')
+            os.chmod(linker, 0o755)
+            path = os.path.dirname(linker) + os.pathsep + os.environ["PATH"]
+            for turn in ("a", "b"):
+                done = self.run_model("squeezenet", cache, os.path.join(folder, turn), PATH=path,
+                                      OLD_PATH=os.environ["PATH"], POCL_CACHE_DIR=os.path.join(folder, "pocl-" + turn))
+                self.assertEqual(done.returncode, 0, done.stderr)
+                if turn == "a" and done.stdout.startswith(("device: pthread", "device: basic")):
+                    self.assertTrue(os.path.exists(linked), "pocl has not called the linker")
+                if os.path.exists(linked):
+                    os.rename(linked, linked + "-" + turn)
+            self.assertFalse(os.path.exists(linked + "-b"), "the second process has compiled")
 
     def test_the_preload_works(self):
         with tempfile.TemporaryDirectory() as folder:
