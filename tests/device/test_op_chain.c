@@ -8,6 +8,11 @@ static const uint32_t widths[] = {4, 8, 16};
 
 static uint32_t device_width;
 
+static void remember_width(void)
+{
+    device_width = op_device()->vector_width;
+}
+
 static void restore_width(void)
 {
     op_device()->vector_width = device_width;
@@ -16,7 +21,7 @@ static void restore_width(void)
 static TCase *add_case(Suite *suite, const char *name)
 {
     TCase *tests = op_case(suite, name);
-    tcase_add_checked_fixture(tests, NULL, restore_width);
+    tcase_add_checked_fixture(tests, remember_width, restore_width);
     return tests;
 }
 
@@ -280,17 +285,9 @@ START_TEST(full_chains)
 }
 END_TEST
 
-static void remember_width(void)
-{
-    device_width = op_device()->vector_width;
-}
-
 int main(void)
 {
     Suite *suite = suite_create("chain");
-    TCase *first = op_case(suite, "start");
-    tcase_add_unchecked_fixture(first, remember_width, NULL);
-    tcase_add_test(first, full_chains);
     TCase *stages = add_case(suite, "stages");
     tcase_add_loop_test(stages, operators, 0, RNL_MAP_COUNT);
     tcase_add_loop_test(stages, random_chains, 0, 24);
@@ -302,5 +299,6 @@ int main(void)
     tcase_add_loop_test(shapes, large, 0, 7);
     TCase *errors = add_case(suite, "errors");
     tcase_add_test(errors, refusals);
+    tcase_add_test(errors, full_chains);
     return op_main(suite);
 }
