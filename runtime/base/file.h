@@ -17,7 +17,8 @@ RNL_API void rnl_map_close(rnl_map *map);
 /* Gives back the memory of the whole pages inside this part of a map; they are read again when they are next touched.
  */
 RNL_API void rnl_map_forget(const rnl_map *map, const void *start, size_t size_bytes);
-/* Has this part of a map ready in memory: one call instead of a fault for every few pages. Elsewhere it does nothing. */
+/* Has this part of a map ready in memory: one call instead of a fault for every few pages. Elsewhere it does nothing.
+ */
 RNL_API void rnl_map_expect(const rnl_map *map, const void *start, size_t size_bytes);
 
 /* Reads a regular file of at most `limit_bytes`; one NUL byte is added behind the data. Freed with free(). */

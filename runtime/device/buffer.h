@@ -28,8 +28,8 @@ RNL_API RNL_NODISCARD rnl_status rnl_buffer_pull(rnl_stream *stream, const rnl_b
                                                  size_t size_bytes);
 
 /*
- * The memory of a device whose buffers map in place, for the host to write all of anew. Commands may use the buffer once
- * it is unmapped, which is enqueued; it is unmapped even where that fails.
+ * The memory of a device whose buffers map in place, for the host to write all of anew. Commands may use the buffer
+ * once it is unmapped, which is enqueued; it is unmapped even where that fails.
  */
 RNL_API RNL_NODISCARD rnl_status rnl_buffer_map(rnl_stream *stream, rnl_buffer *buffer, void **out_host);
 RNL_API RNL_NODISCARD rnl_status rnl_buffer_unmap(rnl_stream *stream, rnl_buffer *buffer, void *host);

@@ -115,45 +115,6 @@ START_TEST(a_second_device_loads_from_disk)
 }
 END_TEST
 
-/* How many files there are in the cache, and the path of the last. */
-static size_t count_files(char *path, size_t capacity)
-{
-    DIR *entries = opendir(folder);
-    struct dirent *entry;
-    size_t found = 0;
-    while ((entry = readdir(entries)))
-        if (strstr(entry->d_name, RNL_CACHE_SUFFIX)) {
-            snprintf(path, capacity, "%s/%s", folder, entry->d_name);
-            found++;
-        }
-    closedir(entries);
-    return found;
-}
-
-/* Without the device's release, with programs that are built meanwhile, and at once for who waits. */
-START_TEST(programs_are_saved_while_the_device_is_used)
-{
-    char path[4096];
-    rnl_device *own = test_open_device();
-    add_on(own, "-DSCALE=3");
-    rnl_device_save_programs(own);
-    for (int i = 0; i < 1200 && count_files(path, sizeof path) == 0; i++) {
-        add_on(own, "-DSCALE=3");
-        rnl_device_save_programs(own);
-        usleep(50000);
-    }
-    ck_assert_uint_eq(count_files(path, sizeof path), 1);
-    add_on(own, "-D SCALE=3");
-    rnl_device_save_programs(own);
-    rnl_device_finish_saving(own);
-    ck_assert_uint_eq(count_files(path, sizeof path), 2);
-    add_on(own, "-D  SCALE=3");
-    rnl_device_save_programs(own);
-    rnl_device_release(own);
-    ck_assert_uint_eq(count_files(path, sizeof path), 3);
-}
-END_TEST
-
 START_TEST(the_cache_can_be_off)
 {
     setenv("RUNNEL_CACHE", "off", 1);
@@ -168,7 +129,16 @@ END_TEST
 /* The path of the one file in the cache. */
 static void find_file(char *path, size_t capacity)
 {
-    ck_assert_uint_eq(count_files(path, capacity), 1);
+    DIR *entries = opendir(folder);
+    struct dirent *entry;
+    size_t found = 0;
+    while ((entry = readdir(entries)))
+        if (strstr(entry->d_name, RNL_CACHE_SUFFIX)) {
+            snprintf(path, capacity, "%s/%s", folder, entry->d_name);
+            found++;
+        }
+    closedir(entries);
+    ck_assert_uint_eq(found, 1);
 }
 
 static long file_size(const char *path)
@@ -492,7 +462,6 @@ int main(void)
     TCase *test_case = tcase_create("program");
     tcase_add_checked_fixture(test_case, open_all, close_all);
     tcase_add_test(test_case, a_second_device_loads_from_disk);
-    tcase_add_test(test_case, programs_are_saved_while_the_device_is_used);
     tcase_add_test(test_case, the_cache_can_be_off);
     tcase_add_test(test_case, damaged_files_are_compiled_again_and_replaced);
     tcase_add_test(test_case, a_folder_that_anybody_can_write_to_is_not_used);
