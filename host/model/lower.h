@@ -115,6 +115,8 @@ RNL_NODISCARD rnl_status rnl_lower_anchor_weights(rnl_lowering *lowering, rnl_pa
 
 /* The same elements in another shape of as many; false when no strides can say that. */
 bool rnl_view_reshape(const rnl_view *view, size_t rank, const int64_t *shape, rnl_view *out_view);
+/* The fewest dimensions that split both the view's and a shape of as many elements; false when there are none. */
+bool rnl_view_pieces(const rnl_view *view, size_t rank, const int64_t *shape, size_t *out_count, int64_t *out_sizes);
 rnl_view rnl_view_permute(const rnl_view *view, const size_t *permutation);
 /* `count` elements of `axis` from `start`, every `step`. */
 void rnl_view_slice(rnl_view *view, size_t axis, int64_t start, int64_t count, int64_t step);

@@ -27,12 +27,53 @@ rnl_status rnl_lower_dropout(rnl_lowering *lowering)
     return RNL_OK;
 }
 
+/* The smallest step in memory along each dimension of `shape`; `pieces` is a view that splits those dimensions. */
+static void smallest_strides(const rnl_view *pieces, size_t rank, const int64_t *shape, int64_t *out_stride)
+{
+    size_t piece = 0;
+    for (size_t i = 0; i < rank; i++) {
+        out_stride[i] = INT64_MAX;
+        for (int64_t left = shape[i]; left > 1; left /= pieces->shape[piece++])
+            if (pieces->stride[piece] < out_stride[i])
+                out_stride[i] = pieces->stride[piece];
+    }
+}
+
+/* A shuffle of channels, for one, leaves an image's pixels where they are. */
+static rnl_layout layout_like(const rnl_view *pieces, size_t rank, const int64_t *shape)
+{
+    int64_t stride[RNL_MAX_RANK];
+    smallest_strides(pieces, rank, shape, stride);
+    bool channels_first = rank >= 3;
+    for (size_t i = 2; i < rank; i++)
+        channels_first &= stride[1] < stride[i];
+    return channels_first ? RNL_LAYOUT_CHANNELS_LAST : RNL_LAYOUT_ROW_MAJOR;
+}
+
+/* One copy, straight into the layout that whoever reads the result is likely to want. */
+static rnl_status copy_reshaped(rnl_lowering *lowering, const rnl_view *source, size_t pieces, const int64_t *sizes)
+{
+    const rnl_tensor_desc *output = &lowering->context.outputs[0];
+    rnl_view from, to;
+    bool splits = rnl_view_reshape(source, pieces, sizes, &from);
+    if (splits) {
+        rnl_layout layout = layout_like(&from, output->rank, output->shape);
+        TRY(rnl_lower_output(lowering, 0, layout, &to));
+        splits = rnl_view_reshape(&to, pieces, sizes, &to);
+    }
+    return splits ? rnl_lower_copy(lowering, &from, &to) : FAIL(RNL_INTERNAL, "a tensor cannot be split");
+}
+
 rnl_status rnl_lower_reshape(rnl_lowering *lowering)
 {
     const rnl_tensor_desc *output = &lowering->context.outputs[0];
+    int64_t sizes[RNL_MAX_RANK];
+    size_t pieces;
     rnl_view source, target;
     TRY(rnl_lower_input(lowering, 0, RNL_LAYOUT_ANY, &source));
     if (!rnl_view_reshape(&source, output->rank, output->shape, &target)) {
+        if (rnl_view_pieces(&source, output->rank, output->shape, &pieces, sizes))
+            return copy_reshaped(lowering, &source, pieces, sizes);
         TRY(rnl_lower_input(lowering, 0, RNL_LAYOUT_ROW_MAJOR, &source));
         if (!rnl_view_reshape(&source, output->rank, output->shape, &target))
             return FAIL(RNL_INTERNAL, "a row-major tensor cannot be reshaped");

@@ -82,10 +82,18 @@ static rnl_status settle_transpose(rnl_planner *planner, const rnl_node *node)
                : RNL_OK;
 }
 
+/* What is permuted and then reshaped would be copied there, unless it is written as the shape wants it. */
+static bool is_permuted(const rnl_planner *planner, uint32_t value)
+{
+    uint32_t producer = planner->graph->values[value].producer;
+    return producer != RNL_NO_NODE && strcmp(planner->graph->nodes[producer].op_type, "Transpose") == 0;
+}
+
 static rnl_status settle_reshape(rnl_planner *planner, const rnl_node *node)
 {
-    return has_home(planner, node->outputs[0]) ? settle(planner, node->inputs[0], node->outputs[0], HOME_RESHAPED, NULL)
-                                               : RNL_OK;
+    return has_home(planner, node->outputs[0]) || is_permuted(planner, node->inputs[0])
+               ? settle(planner, node->inputs[0], node->outputs[0], HOME_RESHAPED, NULL)
+               : RNL_OK;
 }
 
 static const struct {
@@ -156,16 +164,17 @@ static bool descend(const rnl_planner *planner, const uint32_t *path, size_t dep
     return true;
 }
 
-/* Row after row, each a run of elements, and never one into the next. */
+/* Rows of neighbours, and none that runs into the next; matrices of rows may lie anywhere. */
 static bool lies_in_rows(const rnl_view *view)
 {
     int64_t reach = 0; /* of the dimensions further in */
-    for (size_t i = view->rank; i-- > 0;) {
+    for (size_t i = view->rank, seen = 0; i-- > 0 && seen < 2;) {
         if (view->shape[i] <= 1)
             continue;
         if (reach ? view->stride[i] < reach : view->stride[i] != 1)
             return false;
         reach = view->stride[i] * view->shape[i];
+        seen++;
     }
     return true;
 }

@@ -48,6 +48,30 @@ bool rnl_view_reshape(const rnl_view *view, size_t rank, const int64_t *shape, r
     return true;
 }
 
+bool rnl_view_pieces(const rnl_view *view, size_t rank, const int64_t *shape, size_t *out_count, int64_t *out_sizes)
+{
+    int64_t left = 1, right = 1, reversed[RNL_MAX_RANK]; /* of the two dimensions that are being split */
+    size_t i = view->rank, j = rank, count = 0;
+    for (;;) {
+        while (left == 1 && i > 0)
+            left = view->shape[--i];
+        while (right == 1 && j > 0)
+            right = shape[--j];
+        int64_t piece = left < right ? left : right;
+        if (piece <= 1)
+            break;
+        if (left % piece != 0 || right % piece != 0 || count == RNL_MAX_RANK)
+            return false;
+        reversed[count++] = piece;
+        left /= piece;
+        right /= piece;
+    }
+    for (size_t k = 0; k < count; k++)
+        out_sizes[k] = reversed[count - 1 - k];
+    *out_count = count;
+    return left == right;
+}
+
 rnl_view rnl_view_permute(const rnl_view *view, const size_t *permutation)
 {
     rnl_view result = *view;

@@ -202,6 +202,32 @@ class ViewsTest(unittest.TestCase):
         net.output(net.add("Tanh", net.concat(*heads)))
         self.check(net, edges=2)
 
+    def test_heads_of_attention(self):
+        for batch in (1, 2):
+            net = Net()
+            x = net.input(batch, 5, 8)
+            q, k, v = (net.add("Transpose", net.reshape(net.add("MatMul", x, net.weight(8, 8)), batch, 5, 2, 4), perm=perm)
+                       for perm in ([0, 2, 1, 3], [0, 2, 3, 1], [0, 2, 1, 3]))
+            mixed = net.add("MatMul", net.add("Softmax", net.add("MatMul", q, k)), v)
+            joined = net.reshape(net.add("Transpose", mixed, perm=[0, 2, 1, 3]), batch, 5, 8)
+            net.output(net.add("MatMul", joined, net.weight(8, 8)))
+            self.check(net, edges=0)
+
+    def test_shuffled_channels(self):
+        for batch in (1, 2):
+            net = Net()
+            x = net.conv(net.input(batch, 3, 6, 5), 3, 12)
+            x = net.add("Transpose", net.reshape(x, batch, 3, 4, 6, 5), perm=[0, 2, 1, 3, 4])
+            net.output(net.conv(net.reshape(x, batch, 12, 6, 5), 12, 12, groups=12))
+            self.check(net, edges=3)
+
+    def test_reshapes_that_split_nothing(self):
+        net = Net()
+        x = net.add("Transpose", net.add("Relu", net.input(4, 6, 5)), perm=[2, 1, 0])
+        net.output(net.reshape(x, 8, 15), net.reshape(net.slice(x, 1, 0, 4), 10, 8), net.reshape(x, 5, 2, 3, 2, 2),
+                   net.reshape(net.slice(x, 2, 3, 0, -1), 3, 30))
+        self.check(net)
+
     def test_new_axes(self):
         net = Net()
         x = net.input(3, 4)
