@@ -13,6 +13,7 @@ import datetime
 import json
 import os
 import platform
+import signal
 import statistics
 import subprocess
 import sys
@@ -156,6 +157,7 @@ def parse(arguments):
 
 def main(arguments=None):
     options = parse(arguments)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that stopped processes go too
     os.environ["RUNNEL_BUILD"] = os.path.abspath(options.build)
     os.makedirs(options.folder, exist_ok=True)
     kind = "start" if options.start else "memory" if options.memory else "time"
