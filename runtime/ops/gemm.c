@@ -7,6 +7,7 @@
 
 static const rnl_implementation implementations[] = {
     {"gemm:clblast", rnl_gemm_clblast_applies, rnl_gemm_clblast_pays, rnl_gemm_clblast_append},
+    {"gemm:tiled", rnl_gemm_tiled_applies, rnl_gemm_tiled_pays, rnl_gemm_tiled_append},
     {"gemm:panel", rnl_gemm_panel_applies, rnl_gemm_panel_pays, rnl_gemm_panel_append},
     {"gemm:portable", NULL, NULL, rnl_gemm_portable_append},
 };
@@ -26,6 +27,8 @@ rnl_status rnl_gemm_scratch(const rnl_device *device, const rnl_gemm_params *par
         rnl_implementation_choose(implementations, IMPLEMENTATIONS, getenv("RUNNEL_GEMM"), device, &problem);
     if (chosen && chosen->append == rnl_gemm_panel_append)
         *out_floats = rnl_gemm_panel_scratch(device, &problem);
+    if (chosen && chosen->append == rnl_gemm_tiled_append)
+        *out_floats = rnl_gemm_tiled_scratch(device, &problem);
     return RNL_OK;
 }
 

@@ -91,7 +91,7 @@ static void add_batch(rnl_step_builder *step, const rnl_dims *batch)
     }
 }
 
-static void add_arguments(rnl_step_builder *step, const rnl_gemm_problem *problem, bool rows_first)
+void rnl_gemm_add_arguments(rnl_step_builder *step, const rnl_gemm_problem *problem, bool rows_first)
 {
     const int64_t size[4] = {problem->m, problem->n, problem->k, rnl_dims_elements(&problem->batch)};
     const int64_t stride[8] = {problem->a_m, problem->a_k, problem->b_k,   problem->b_n,
@@ -114,8 +114,7 @@ static bool is_unit_or_zero(int64_t stride)
     return stride == 0 || stride == 1;
 }
 
-/* Everything that a vector of columns meets when it is stored is a vector, or one element that repeats. */
-static bool chain_takes_vectors(const rnl_gemm_problem *problem)
+bool rnl_gemm_chain_takes_vectors(const rnl_gemm_problem *problem)
 {
     bool takes = problem->dst_n == 1 && is_unit_or_zero(problem->c_n);
     for (size_t i = 0; i < problem->chain->operand_count; ++i)
@@ -153,7 +152,7 @@ static void add_defines(rnl_step_builder *step, const rnl_gemm_problem *problem,
                         (long long)tile->count);
     if (tile->panels)
         rnl_step_define(step, "PANELS");
-    if (problem->chain && tile->kind[0] == 'C' && !chain_takes_vectors(problem))
+    if (problem->chain && tile->kind[0] == 'C' && !rnl_gemm_chain_takes_vectors(problem))
         rnl_step_define(step, "LANES");
 }
 
@@ -165,7 +164,7 @@ rnl_status rnl_gemm_append_tile(rnl_step_list *list, const char *name, const rnl
     rnl_step_builder step;
     rnl_step_begin(&step, list, name, problem->index64);
     add_defines(&step, problem, tile);
-    add_arguments(&step, problem, rows_first);
+    rnl_gemm_add_arguments(&step, problem, rows_first);
     rnl_gemm_add_chain(&step, problem);
     add_grid(&step, problem, tile, rows_first);
     step.step.flops = rnl_gemm_flops(problem);

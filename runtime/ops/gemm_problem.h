@@ -45,6 +45,16 @@ int64_t rnl_gemm_most_rows(int64_t vector);
 rnl_status rnl_gemm_append_tile(rnl_step_list *list, const char *name, const rnl_gemm_problem *problem,
                                 const rnl_gemm_tile *tile);
 
+/* The arguments in front of gemm.clh's MORE_ARGUMENTS. */
+void rnl_gemm_add_arguments(rnl_step_builder *step, const rnl_gemm_problem *problem, bool rows_first);
+/* Everything that a vector of columns meets when it is stored is a vector, or one element that repeats. */
+bool rnl_gemm_chain_takes_vectors(const rnl_gemm_problem *problem);
+
+/* The floats of params.scratch that gemm:tiled wants; 0: none. */
+int64_t rnl_gemm_tiled_scratch(const rnl_device *device, const rnl_gemm_problem *problem);
+bool rnl_gemm_tiled_applies(const rnl_device *device, const void *problem);
+bool rnl_gemm_tiled_pays(const rnl_device *device, const void *problem);
+rnl_status rnl_gemm_tiled_append(rnl_step_list *list, const char *name, const void *problem);
 /* The floats of params.scratch that gemm:panel needs; 0 when it does not apply. */
 int64_t rnl_gemm_panel_scratch(const rnl_device *device, const rnl_gemm_problem *problem);
 bool rnl_gemm_panel_applies(const rnl_device *device, const void *problem);

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Products by work-groups through local memory, for GPUs. Their terms are summed in parts where there are few tiles. */
+#include "base/status.h"
+#include "ops/gemm_problem.h"
+#include "ops/implementation.h"
+#include "ops/tile.h"
+
+#define MOST_LAYERS 65535 /* NVIDIA's limit of a range's third dimension */
+
+static rnl_tile_product make_product(const rnl_gemm_problem *problem, int64_t most_parts)
+{
+    return (rnl_tile_product){.rows = problem->m,
+                              .columns = problem->n,
+                              .depth = problem->k,
+                              .layers = rnl_dims_elements(&problem->batch),
+                              .most_parts = most_parts};
+}
+
+/* As many parts as there is memory for. */
+static bool choose(const rnl_device *device, const rnl_gemm_problem *problem, rnl_tile_product *product,
+                   rnl_tile *out_tile)
+{
+    const int64_t floats = problem->scratch ? rnl_view_elements(problem->scratch) : 0;
+    int64_t parts = floats > 0 && problem->scratch->dtype == RNL_F32 ? INT64_MAX : 1;
+    for (;; parts = out_tile->parts - 1) {
+        *product = make_product(problem, parts);
+        if (!rnl_tile_choose(device, product, out_tile))
+            return false;
+        if (rnl_tile_scratch(out_tile, product) <= floats)
+            return product->layers <= MOST_LAYERS / out_tile->parts;
+    }
+}
+
+int64_t rnl_gemm_tiled_scratch(const rnl_device *device, const rnl_gemm_problem *problem)
+{
+    rnl_tile_product product;
+    rnl_tile tile;
+    return choose(device, problem, &product, &tile) ? rnl_tile_scratch(&tile, &product) : 0;
+}
+
+bool rnl_gemm_tiled_applies(const rnl_device *device, const void *data)
+{
+    const rnl_gemm_problem *problem = data;
+    const rnl_dtype type = problem->dst->dtype;
+    rnl_tile_product product;
+    rnl_tile tile;
+    return (type == RNL_F32 || type == RNL_F16 || type == RNL_BF16) && problem->k > 0 &&
+           choose(device, problem, &product, &tile);
+}
+
+/* Few rows need no tiles: their time is that of reading b. */
+bool rnl_gemm_tiled_pays(const rnl_device *device, const void *data)
+{
+    const rnl_gemm_problem *problem = data;
+    return device->info.type == RNL_DEVICE_GPU && problem->m >= 8 && problem->n >= 8 && problem->k >= 8;
+}
+
+static void begin(rnl_step_builder *step, rnl_step_list *list, const char *name, const rnl_gemm_problem *problem,
+                  const rnl_tile *tile)
+{
+    const int64_t parts[4] = {tile->parts, tile->part_depth, tile->quads};
+    rnl_step_begin(step, list, name, problem->index64);
+    rnl_step_type(step, "T", problem->dst->dtype);
+    rnl_tile_define(step, tile);
+    rnl_step_define(step, "A_ALONG=%d -DB_ALONG=%d", problem->a_k == 1 || problem->a_m != 1,
+                    problem->b_k == 1 && problem->b_n != 1);
+    if (problem->chain && !rnl_gemm_chain_takes_vectors(problem))
+        rnl_step_define(step, "LANES");
+    rnl_gemm_add_arguments(step, problem, false);
+    rnl_step_view(step, tile->parts > 1 ? problem->scratch : NULL);
+    rnl_step_indices(step, 4, parts, 4, 0);
+    rnl_gemm_add_chain(step, problem);
+}
+
+static rnl_status append_sum(rnl_step_list *list, const char *name, const rnl_gemm_problem *problem,
+                             const rnl_tile *tile, const rnl_tile_product *product)
+{
+    rnl_step_builder step;
+    begin(&step, list, name, problem, tile);
+    rnl_tile_sum_range(&step, tile, product);
+    step.step.bytes = 4 * (uint64_t)rnl_tile_scratch(tile, product);
+    rnl_step_writes(&step, problem->dst->slot);
+    return rnl_step_end(&step, "gemm_tiled.cl", "gemm_sum");
+}
+
+rnl_status rnl_gemm_tiled_append(rnl_step_list *list, const char *name, const void *data)
+{
+    rnl_gemm_problem problem = *(const rnl_gemm_problem *)data;
+    rnl_tile_product product;
+    rnl_tile tile;
+    rnl_step_builder step;
+    if (!choose(list->device, &problem, &product, &tile))
+        return FAIL(RNL_INTERNAL, "%s does not apply to this matrix product", name);
+    const bool parts = tile.parts > 1;
+    problem.index64 |= parts && problem.scratch->offset + rnl_tile_scratch(&tile, &product) > INT32_MAX;
+    begin(&step, list, name, &problem, &tile);
+    rnl_tile_range(&step, &tile, &product);
+    step.step.flops = rnl_gemm_flops(&problem);
+    step.step.bytes = rnl_gemm_bytes(&problem);
+    rnl_step_writes(&step, parts ? problem.scratch->slot : problem.dst->slot);
+    TRY(rnl_step_end(&step, "gemm_tiled.cl", "gemm_tiled"));
+    return parts ? append_sum(list, name, &problem, &tile, &product) : RNL_OK;
+}
