@@ -237,7 +237,7 @@ static bool is_anchor(const rnl_planner *planner, uint32_t index)
     const rnl_node *node = &planner->graph->nodes[index];
     if (!rnl_fold_is_anchor(node) || !runs(planner, index) || !is_float(planner->values[node->outputs[0]].desc.dtype))
         return false;
-    return node->op_type[0] == 'C' || rnl_matrix_takes_chain(planner, node);
+    return !rnl_is_matrix_product(node) || rnl_matrix_takes_chain(planner, node);
 }
 
 static rnl_status keep(rnl_planner *planner, const rnl_group *group)
@@ -256,6 +256,7 @@ static void begin(rnl_grower *grower, uint32_t index)
     grower->shape = grower->planner->values[graph->nodes[index].outputs[0]].desc;
     grower->closed = false;
     grower->takes_fold = false;
+    grower->keeps_type = false;
     grower->group->node_count = 0;
     grower->group->has_anchor = false;
     grower->group->fold = (rnl_fold){RNL_NO_NODE, RNL_NO_NODE};
@@ -269,10 +270,11 @@ static rnl_status group_anchor(rnl_grower *grower, uint32_t index)
     const rnl_node *node = &grower->planner->graph->nodes[index];
     rnl_group *group = grower->group;
     begin(grower, index);
-    bool matrix = node->op_type[0] != 'C';
+    bool matrix = rnl_is_matrix_product(node);
+    bool convolution = !matrix || rnl_matrix_is_convolution(grower->planner, node);
     grower->axis = matrix ? grower->shape.rank - 1 : 1;
-    grower->takes_fold =
-        rnl_fold_takes_anchor(grower->planner, node) && (!matrix || rnl_matrix_is_convolution(grower->planner, node));
+    grower->keeps_type = !convolution;
+    grower->takes_fold = convolution && rnl_fold_takes_anchor(grower->planner, node);
     group->has_anchor = true;
     group->nodes[0] = index;
     group->node_count = 1;

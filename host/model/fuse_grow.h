@@ -20,6 +20,7 @@ typedef struct rnl_grower {
     rnl_tensor_desc shape;                         /* of all outputs */
     size_t axis;                                   /* of the anchor's channels */
     bool takes_fold;                               /* the anchor's weights are constants */
+    bool keeps_type;                               /* the anchor's result has the type of what it reads */
     bool closed;                                   /* nothing may follow the last node */
     rnl_chain_source results[RNL_GROUP_MAX_NODES]; /* what stands for each node's output */
     uint32_t left[RNL_GROUP_MAX_NODES];            /* readers of each node's output that are not in the group */

@@ -215,7 +215,7 @@ static bool append_cast(rnl_grower *grower, const rnl_node *node, rnl_chain_sour
 {
     rnl_dtype from = grower->planner->values[node->inputs[0]].desc.dtype;
     rnl_dtype to = grower->planner->values[node->outputs[0]].desc.dtype;
-    if (!add_source(grower, node->inputs[0], out_source))
+    if ((from != to && grower->keeps_type) || !add_source(grower, node->inputs[0], out_source))
         return false;
     grower->closed = to != RNL_F32 && to != from; /* it is asked to round: what follows would not see that */
     return from == to || rnl_chain_add_stage(&grower->group->chain, RNL_MAP_COPY, out_source, 0, 0, out_source);

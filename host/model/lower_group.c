@@ -2,6 +2,7 @@
 /* Groups of nodes that are one step: their chain's operands, their constants, and their name. */
 #include "model/evaluate.h"
 #include "model/fuse.h"
+#include "model/matrix.h"
 #include <string.h>
 
 /* ---- constants ------------------------------------------------------------------------------------------------ */
@@ -58,8 +59,7 @@ static rnl_fold fold_of(const rnl_lowering *lowering)
 static size_t output_channels(const rnl_lowering *lowering)
 {
     const rnl_tensor_desc *output = &lowering->context.outputs[0];
-    bool matrix = lowering->context.node->op_type[0] != 'C';
-    return (size_t)output->shape[matrix ? output->rank - 1 : 1];
+    return (size_t)output->shape[rnl_is_matrix_product(lowering->context.node) ? output->rank - 1 : 1];
 }
 
 rnl_status rnl_lower_anchor_weights(rnl_lowering *lowering, rnl_packing packing, int64_t groups, rnl_view *out_weight,

@@ -23,6 +23,11 @@ static bool is_ours(const rnl_planner *planner)
     return rnl_device_is_cpu(planner->model->device) && !rnl_fuse_is_off();
 }
 
+bool rnl_is_matrix_product(const rnl_node *node)
+{
+    return strcmp(node->op_type, "MatMul") == 0 || strcmp(node->op_type, "Gemm") == 0;
+}
+
 bool rnl_matrix_takes_chain(const rnl_planner *planner, const rnl_node *node)
 {
     return is_ours(planner) && describe(planner, node->inputs[0])->rank >= 2 &&
@@ -37,7 +42,7 @@ bool rnl_matrix_is_convolution(const rnl_planner *planner, const rnl_node *node)
     return is_ours(planner) && is_float && planner->graph->values[node->inputs[1]].constant && a->rank >= 2 &&
            a->rank <= 2 + RNL_MAX_SPATIAL && b->rank == 2 && !rnl_node_int(node, "transA", 0) &&
            b->shape[turned ? 0 : 1] >= MIN_PACKED_COLUMNS && b->shape[turned ? 1 : 0] > 0 &&
-           (node->op_type[0] == 'M' || rnl_fold_takes_anchor(planner, node));
+           (strcmp(node->op_type, "MatMul") == 0 || rnl_fold_takes_anchor(planner, node));
 }
 
 /* ---- as a convolution ----------------------------------------------------------------------------------------- */

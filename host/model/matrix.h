@@ -5,6 +5,7 @@
 
 #include "model/lower.h"
 
+bool rnl_is_matrix_product(const rnl_node *node);
 /* A MatMul or Gemm that can end with a chain. */
 bool rnl_matrix_takes_chain(const rnl_planner *planner, const rnl_node *node);
 /* … whose second factor is constant and worth packing: it runs as a convolution of single pixels, a row each. */
