@@ -2,8 +2,6 @@
 #include "ops/reduce.h"
 #include "ops/reduce_plan.h"
 
-#define GROUP 64 /* as in group.clh */
-
 static const char *const options[RNL_REDUCE_COUNT] = {
 #define X(name) "OP=REDUCE_" #name,
     RNL_REDUCE_LIST(X)
@@ -34,61 +32,30 @@ static rnl_status check_type(rnl_reduce_op op, rnl_dtype dtype)
     return RNL_OK;
 }
 
-/* A group reads neighbours at once, and gets few results done faster. */
-bool rnl_reduce_by_group(const rnl_dims *taken, size_t src_index, int64_t results)
-{
-    if (taken->rank == 0)
-        return false;
-    const int64_t stride = taken->stride[src_index][taken->rank - 1];
-    return taken->shape[taken->rank - 1] >= GROUP && (stride == 1 || results < 256);
-}
-
-void rnl_reduce_range(rnl_step_builder *step, bool by_group, int64_t results)
-{
-    rnl_step_range(step, 1, (size_t[3]){(size_t)results * (by_group ? GROUP : 1)}, (size_t[3]){GROUP});
-}
-
-void rnl_reduce_dims(rnl_step_builder *step, const rnl_dims *kept, const rnl_dims *taken)
-{
-    const int64_t elements = rnl_dims_elements(taken);
-    const int64_t columns = taken->rank && elements ? taken->shape[taken->rank - 1] : 1;
-    rnl_step_index(step, rnl_dims_elements(kept));
-    rnl_step_int(step, kept->rank > 3);
-    rnl_step_dims(step, kept->shape, kept->rank, 1);
-    for (size_t v = 0; v < kept->views; ++v)
-        rnl_step_dims(step, kept->stride[v], kept->rank, 0);
-    rnl_step_index(step, elements / columns);
-    rnl_step_int(step, taken->rank > 3);
-    rnl_step_dims(step, taken->shape, elements ? taken->rank : 0, 1);
-    for (size_t v = 0; v < taken->views; ++v)
-        rnl_step_dims(step, taken->stride[v], taken->rank, 0);
-}
+static const char *const names[RNL_REDUCE_WAYS] = {"reduce:portable", "reduce:group", "reduce:rows", "reduce:columns"};
+static const char *const kernels[RNL_REDUCE_WAYS] = {"reduce_items", "reduce_groups", "reduce_rows", "reduce_columns"};
 
 rnl_status rnl_op_reduce(rnl_step_list *list, rnl_reduce_op op, uint32_t axes, const rnl_view *src, const rnl_view *dst)
 {
     bool index64 = false;
-    const rnl_view *views[2] = {dst, src};
-    rnl_dims kept, taken;
+    rnl_reduce_plan plan;
     rnl_step_builder step;
-    TRY(rnl_views_check(views, 2, &index64), "operands of a reduction");
+    TRY(rnl_views_check((const rnl_view *[]){dst, src}, 2, &index64), "operands of a reduction");
     TRY(check_type(op, src->dtype));
     TRY(check_shapes(axes, src, dst));
     const int64_t results = rnl_view_elements(dst);
     if (results == 0)
         return RNL_OK;
-    rnl_dims_select(&kept, views, 2, ~axes);
-    rnl_dims_select(&taken, views + 1, 1, axes);
-    const bool by_group = rnl_reduce_by_group(&taken, 0, results);
+    rnl_reduce_plan_make(list->device, axes, dst, src, false, &plan);
 
-    rnl_step_begin(&step, list, by_group ? "reduce:group" : "reduce:portable", index64);
+    rnl_step_begin(&step, list, names[plan.way], index64);
     rnl_step_define(&step, "%s", options[op]);
     rnl_step_type(&step, "T", src->dtype);
     rnl_step_view(&step, dst);
     rnl_step_view(&step, src);
-    rnl_reduce_dims(&step, &kept, &taken);
-    rnl_reduce_range(&step, by_group, results);
+    rnl_reduce_plan_add(&step, &plan);
     step.step.flops = (uint64_t)rnl_view_elements(src);
     step.step.bytes = (uint64_t)(rnl_view_elements(src) + results) * rnl_dtype_bytes(src->dtype);
     rnl_step_writes(&step, dst->slot);
-    return rnl_step_end(&step, "reduce.cl", by_group ? "reduce_groups" : "reduce_items");
+    return rnl_step_end(&step, plan.way >= RNL_REDUCE_ROWS ? "reduce_vectors.cl" : "reduce.cl", kernels[plan.way]);
 }

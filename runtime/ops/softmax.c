@@ -14,33 +14,33 @@ static rnl_status check(size_t first_axis, size_t last_axis, const rnl_view *src
     return RNL_OK;
 }
 
+static const char *const names[RNL_REDUCE_WAYS] = {"softmax:portable", "softmax:group", "softmax:rows",
+                                                   "softmax:columns"};
+static const char *const kernels[RNL_REDUCE_WAYS] = {"softmax_items", "softmax_groups", "softmax_rows",
+                                                     "softmax_columns"};
+
 rnl_status rnl_op_softmax(rnl_step_list *list, bool logarithm, size_t first_axis, size_t last_axis, const rnl_view *src,
                           const rnl_view *dst)
 {
     bool index64 = false;
-    const rnl_view *views[2] = {dst, src};
-    rnl_dims kept, taken;
+    rnl_reduce_plan plan;
     rnl_step_builder step;
-    TRY(rnl_views_check(views, 2, &index64), "operands of Softmax");
+    TRY(rnl_views_check((const rnl_view *[]){dst, src}, 2, &index64), "operands of Softmax");
     TRY(check(first_axis, last_axis, src, dst));
     const uint64_t elements = (uint64_t)rnl_view_elements(src);
     if (elements == 0)
         return RNL_OK;
     const uint32_t axes = ((2u << last_axis) - 1) & ~((1u << first_axis) - 1);
-    rnl_dims_select(&kept, views, 2, ~axes);
-    rnl_dims_select(&taken, views, 2, axes);
-    const int64_t sets = rnl_dims_elements(&kept);
-    const bool by_group = rnl_reduce_by_group(&taken, 1, sets);
+    rnl_reduce_plan_make(list->device, axes, dst, src, true, &plan);
 
-    rnl_step_begin(&step, list, by_group ? "softmax:group" : "softmax:portable", index64);
+    rnl_step_begin(&step, list, names[plan.way], index64);
     rnl_step_define(&step, "LOGARITHM=%d", logarithm);
     rnl_step_type(&step, "T", src->dtype);
     rnl_step_view(&step, dst);
     rnl_step_view(&step, src);
-    rnl_reduce_dims(&step, &kept, &taken);
-    rnl_reduce_range(&step, by_group, sets);
+    rnl_reduce_plan_add(&step, &plan);
     step.step.flops = 5 * elements;
     step.step.bytes = 2 * elements * rnl_dtype_bytes(src->dtype);
     rnl_step_writes(&step, dst->slot);
-    return rnl_step_end(&step, "softmax.cl", by_group ? "softmax_groups" : "softmax_items");
+    return rnl_step_end(&step, plan.way >= RNL_REDUCE_ROWS ? "softmax_vectors.cl" : "softmax.cl", kernels[plan.way]);
 }

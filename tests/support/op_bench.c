@@ -157,6 +157,37 @@ TCase *op_case(Suite *suite, const char *name)
     return tests;
 }
 
+static struct {
+    rnl_device_type type;
+    bool emulated;
+} real;
+
+static void pretend(void)
+{
+    op_reset();
+    real.type = bench.device->info.type;
+    real.emulated = bench.device->info.emulated;
+    bench.device->info.type = RNL_DEVICE_CPU;
+    bench.device->info.emulated = false;
+}
+
+static void stop_pretending(void)
+{
+    bench.device->info.type = real.type;
+    bench.device->info.emulated = real.emulated;
+    op_reset();
+}
+
+TCase *op_case_as_cpu(Suite *suite, const char *name)
+{
+    if (!op_exact_slots())
+        return NULL;
+    TCase *tests = tcase_create(name);
+    tcase_add_checked_fixture(tests, pretend, stop_pretending);
+    suite_add_tcase(suite, tests);
+    return tests;
+}
+
 static void print_line(void *user, rnl_log_level level, const char *line)
 {
     (void)user, (void)level;

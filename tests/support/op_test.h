@@ -24,6 +24,11 @@
 int op_main(Suite *suite);
 /* A case of the suite whose tests each start with no tensors. */
 TCase *op_case(Suite *suite, const char *name);
+/*
+ * The same with the device taken for a CPU, so that what is chosen for those runs in the simulators too. NULL without
+ * RUNNEL_TEST_SMALL=1: real devices run what is theirs.
+ */
+TCase *op_case_as_cpu(Suite *suite, const char *name);
 void op_reset(void);
 rnl_device *op_device(void);
 const rnl_device_info *op_info(void);

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ops/reduce_plan.h"
+#include "ops/implementation.h"
+
+#define GROUP 64       /* as in group.clh */
+#define ITEM_WORK 8192 /* elements that a work-item of the vector kernels should have, where there are enough … */
+#define ITEMS_A_UNIT 8 /* … for so many work-items a compute unit */
+#define SMALLEST_VECTOR 4
+
+/* A group reads neighbours at once, and gets few results done faster. */
+static bool groups_pay(const rnl_dims *taken, int64_t results)
+{
+    if (taken->rank == 0)
+        return false;
+    const int64_t stride = taken->stride[taken->views - 1][taken->rank - 1];
+    return taken->shape[taken->rank - 1] >= GROUP && (stride == 1 || results < 256);
+}
+
+/* Vectors can run along the innermost dimension. */
+static bool takes_vectors(const rnl_dims *dims)
+{
+    if (dims->rank == 0 || dims->shape[dims->rank - 1] < SMALLEST_VECTOR)
+        return false;
+    for (size_t v = 0; v < dims->views; ++v)
+        if (dims->stride[v][dims->rank - 1] != 1)
+            return false;
+    return true;
+}
+
+static void share_out(const rnl_device *device, rnl_reduce_plan *plan)
+{
+    const bool rows = plan->way == RNL_REDUCE_ROWS;
+    const rnl_dims *along = rows ? &plan->taken : &plan->kept;
+    const int64_t inner = along->shape[along->rank - 1], taken = rnl_dims_elements(&plan->taken);
+    plan->vector = device->vector_width;
+    while (plan->vector > inner)
+        plan->vector /= 2;
+    const int64_t blocks = (inner + plan->vector - 1) / plan->vector;
+    const int64_t count = rows ? plan->results : plan->results / inner * blocks;
+    const int64_t wanted = ITEM_WORK / (taken * (rows ? 1 : plan->vector)) + 1;
+    const int64_t fair = count / ((int64_t)device->info.compute_units * ITEMS_A_UNIT) + 1;
+    plan->each = wanted < fair ? wanted : fair;
+    plan->items = (size_t)((count + plan->each - 1) / plan->each);
+}
+
+void rnl_reduce_plan_make(const rnl_device *device, uint32_t axes, const rnl_view *dst, const rnl_view *src,
+                          bool reduced_dst, rnl_reduce_plan *out_plan)
+{
+    const rnl_view *views[2] = {dst, src};
+    rnl_reduce_plan *plan = out_plan;
+    *plan = (rnl_reduce_plan){.vector = 1, .each = 1};
+    rnl_dims_select(&plan->kept, views, 2, ~axes);
+    rnl_dims_select(&plan->taken, reduced_dst ? views : views + 1, reduced_dst ? 2 : 1, axes);
+    plan->results = rnl_dims_elements(&plan->kept);
+    const bool vectors = rnl_device_is_cpu(device) && rnl_dims_elements(&plan->taken) > 0 &&
+                         rnl_dtype_is_float(src->dtype) && src->dtype != RNL_F64;
+    if (vectors && takes_vectors(&plan->taken))
+        plan->way = RNL_REDUCE_ROWS;
+    else if (vectors && takes_vectors(&plan->kept))
+        plan->way = RNL_REDUCE_COLUMNS;
+    else
+        plan->way = groups_pay(&plan->taken, plan->results) ? RNL_REDUCE_GROUPS : RNL_REDUCE_ITEMS;
+    if (plan->way == RNL_REDUCE_ROWS || plan->way == RNL_REDUCE_COLUMNS)
+        share_out(device, plan);
+    else
+        plan->items = (size_t)plan->results * (plan->way == RNL_REDUCE_GROUPS ? GROUP : 1);
+}
+
+static void add_dims(rnl_step_builder *step, const rnl_dims *kept, const rnl_dims *taken)
+{
+    const int64_t elements = rnl_dims_elements(taken);
+    const int64_t columns = taken->rank && elements ? taken->shape[taken->rank - 1] : 1;
+    rnl_step_index(step, rnl_dims_elements(kept));
+    rnl_step_int(step, kept->rank > 3);
+    rnl_step_dims(step, kept->shape, kept->rank, 1);
+    for (size_t v = 0; v < kept->views; ++v)
+        rnl_step_dims(step, kept->stride[v], kept->rank, 0);
+    rnl_step_index(step, elements / columns);
+    rnl_step_int(step, taken->rank > 3);
+    rnl_step_dims(step, taken->shape, elements ? taken->rank : 0, 1);
+    for (size_t v = 0; v < taken->views; ++v)
+        rnl_step_dims(step, taken->stride[v], taken->rank, 0);
+}
+
+void rnl_reduce_plan_add(rnl_step_builder *step, const rnl_reduce_plan *plan)
+{
+    const bool vectors = plan->way == RNL_REDUCE_ROWS || plan->way == RNL_REDUCE_COLUMNS;
+    add_dims(step, &plan->kept, &plan->taken);
+    if (vectors) {
+        rnl_step_define(step, "V=%lld", (long long)plan->vector);
+        rnl_step_index(step, plan->each);
+    }
+    rnl_step_range(step, 1, (size_t[3]){plan->items}, (size_t[3]){vectors ? 1 : GROUP});
+}
