@@ -14,9 +14,10 @@ typedef struct rnl_bench_peak {
 typedef struct rnl_bench_layer {
     rnl_step_profile step; /* time_ns: of the last run */
     size_t index;          /* in the run */
-    double ms, share;      /* of all steps */
-    double reached;        /* the least time that the peaks allow, as a part of `ms` */
-    bool compute_bound;    /* arithmetic, not memory traffic, sets that least time */
+    double ms, min_ms;
+    double share;       /* of all steps */
+    double reached;     /* the least time that the peaks allow, as a part of `ms` */
+    bool compute_bound; /* arithmetic, not memory traffic, sets that least time */
 } rnl_bench_layer;
 
 /* Steps of one implementation and operator. */

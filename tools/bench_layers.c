@@ -25,6 +25,7 @@ static void fill_layers(rnl_bench *bench, double *times, size_t runs)
         rnl_bench_sort(times + i * runs, runs);
         layer->index = i;
         layer->ms = rnl_bench_median(times + i * runs, runs);
+        layer->min_ms = times[i * runs];
         layer->reached = bound_ms(&layer->step, &bench->peak, &layer->compute_bound) / layer->ms;
         bench->layers_ms += layer->ms;
         bench->device_clock = bench->device_clock && layer->step.device_clock;
@@ -124,7 +125,7 @@ static void print_layer(const rnl_bench_layer *layer, FILE *out)
     char node[48], op_type[32];
     const rnl_step_profile *step = &layer->step;
     double seconds = layer->ms * 1e-3;
-    fprintf(out, "%5zu %9.4f %6.2f%% %9.2f %8.2f %5.0f%% %-5s  %-20s %-18s %s\n", layer->index, layer->ms,
+    fprintf(out, "%5zu %9.4f %6.2f%% %9.2f %8.2f %5.0f%% %-5s  %-24s %-18s %s\n", layer->index, layer->ms,
             layer->share * 100, (double)step->flops / seconds * 1e-9, (double)step->bytes / seconds * 1e-9,
             layer->reached * 100, layer->compute_bound ? "flops" : "bytes", step->implementation,
             *step->op_type ? rnl_cli_clean(step->op_type, op_type, sizeof op_type) : "(edge)",
@@ -134,10 +135,10 @@ static void print_layer(const rnl_bench_layer *layer, FILE *out)
 static void print_totals(const rnl_bench *bench, FILE *out)
 {
     char op_type[32];
-    fprintf(out, "\nsteps        ms   share  bound  implementation       operator\n");
+    fprintf(out, "\nsteps        ms   share  bound  implementation           operator\n");
     for (size_t i = 0; i < bench->total_count; i++) {
         const rnl_bench_total *total = &bench->totals[i];
-        fprintf(out, "%5zu %9.4f %6.2f%% %5.0f%%  %-20s %s\n", total->count, total->ms, total->share * 100,
+        fprintf(out, "%5zu %9.4f %6.2f%% %5.0f%%  %-24s %s\n", total->count, total->ms, total->share * 100,
                 total->reached * 100, total->implementation,
                 *total->op_type ? rnl_cli_clean(total->op_type, op_type, sizeof op_type) : "(edge)");
     }
@@ -150,8 +151,9 @@ void rnl_bench_print_layers(const rnl_job *job, const rnl_bench *bench, FILE *ou
             bench->peak.flops_per_s * 1e-9, bench->peak.bytes_per_s * 1e-9);
     fprintf(out, "steps: %.3f ms of %.3f ms a run%s\n\n", bench->layers_ms, bench->median_ms,
             bench->device_clock ? "" : ", measured with a wait after each step, by the host's clock");
-    fprintf(out,
-            " step        ms   share   GFLOP/s     GB/s  bound        implementation       operator           node\n");
+    fprintf(
+        out,
+        " step        ms   share   GFLOP/s     GB/s  bound        implementation           operator           node\n");
     for (size_t i = 0; i < bench->layer_count; i++)
         print_layer(&bench->layers[i], out);
     print_totals(bench, out);

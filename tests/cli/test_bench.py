@@ -66,6 +66,7 @@ class BenchTest(CommandTest):
         self.assertEqual(product["bytes"], 4 * (5 * 16 + 16 * 32 + 5 * 32))
         peak = report["peak"]
         for layer in report["layers"]:
+            self.assertLessEqual(layer["min_ms"], layer["ms"])
             least = max(layer["flops"] / peak["flops_per_s"], layer["bytes"] / peak["bytes_per_s"])
             self.assertAlmostEqual(layer["reached"], least * 1e3 / layer["ms"], delta=1e-6 * layer["reached"])
         self.assertAlmostEqual(sum(layer["ms"] for layer in report["layers"]), report["layers_ms"], places=9)
