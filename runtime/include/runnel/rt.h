@@ -172,6 +172,10 @@ typedef struct rnl_device_options {
 RNL_API RNL_NODISCARD rnl_status rnl_device_open(const char *spec, const rnl_device_options *options,
                                                  rnl_device **out_device);
 RNL_API rnl_device *rnl_device_retain(rnl_device *device);
+/*
+ * The last release writes compiled programs that are not in the cache yet, which takes as long as compiling them on
+ * pocl. A process may end without it, and compiles them again the next time.
+ */
 RNL_API void rnl_device_release(rnl_device *device);
 /* Borrowed, valid as long as the device. */
 RNL_API const rnl_device_info *rnl_device_get_info(const rnl_device *device);
