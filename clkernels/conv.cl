@@ -14,14 +14,14 @@
 
 // acc[pixel][block] += the product over the channels of one tap. Each pixel has a pointer of its own: one in the padding
 // points to zeros, so that the inner loop knows nothing of borders.
-static inline void accumulate(FLOATV acc[P * NB], __global const SRC_T *const pixel[P], __global const SRC_T *weight,
-                              int channels, idx_t channel_stride)
+static inline void accumulate(FLOATV acc[P * NB], __global const SRC_T *const pixel[P],
+                              __global const SRC_T *const weight[NB], int channels)
 {
     for (int c = 0; c < channels; c++) {
         FLOATV w[NB];
 #pragma unroll
         for (int j = 0; j < NB; j++)
-            w[j] = LOADV(T_SRC, V, weight, j * V);
+            w[j] = LOADV(T_SRC, V, weight[j], c * 16);
 #pragma unroll
         for (int p = 0; p < P; p++) {
             const FLOATV x = (FLOATV)(LOAD(T_SRC, pixel[p], c));
@@ -29,7 +29,6 @@ static inline void accumulate(FLOATV acc[P * NB], __global const SRC_T *const pi
             for (int j = 0; j < NB; j++)
                 acc[p * NB + j] = fma(x, w[j], acc[p * NB + j]);
         }
-        weight += channel_stride;
     }
 }
 
@@ -72,8 +71,12 @@ __kernel void conv(CONV_ARGUMENTS)
             const int i = column + p * step;
             pixel[p] = i >= 0 && i < src_size.z ? line + i * src_stride.w : weight + weight_stride.w;
         }
-        accumulate(acc, pixel, weight + (tap * weight_stride.x + group * weight_stride.y + m), src_size.w,
-                   weight_stride.z);
+        __global const SRC_T *panel[NB]; // vectors behind the last panel, which are not stored, read that one
+#pragma unroll
+        for (int j = 0; j < NB; j++)
+            panel[j] = weight + (group * weight_stride.y + weight_at(min(m + j * V, (dst_size.w - 1) & ~(V - 1)), weight_stride.z) +
+                                 tap * weight_stride.x);
+        accumulate(acc, pixel, panel, src_size.w);
     }
 
     FLOATV result[P * NB]; // a copy, for a loop that need not be unrolled: it compiles much faster

@@ -170,14 +170,12 @@ rnl_status rnl_lower_conv_weight(rnl_lowering *lowering, size_t index, rnl_packi
     rnl_view source;
     int64_t elements;
     TRY(rnl_lower_value(lowering, value, RNL_LAYOUT_ANY, &source));
-    rnl_conv_weight_layout(packing == RNL_PACKING_CONV_TRANSPOSE, groups, 0, source.dtype, source.rank, source.shape,
+    rnl_conv_weight_layout(rnl_packing_is_transposed(packing), groups, 0, source.dtype, source.rank, source.shape,
                            out_view, &elements);
-    rnl_view memory, zero;
+    rnl_view memory;
     TRY(rnl_lower_scratch(lowering, source.dtype, 1, &elements, RNL_LAYOUT_ROW_MAJOR, &memory));
-    TRY(rnl_lower_scalar(lowering, source.dtype, 0, &zero));
-    TRY(rnl_lower_copy(lowering, &zero, &memory)); /* the layout's padding is zero */
     out_view->slot = memory.slot;
-    return rnl_lower_copy(lowering, &source, out_view);
+    return rnl_op_conv_pack(lowering->list, rnl_packing_is_transposed(packing), groups, &source, &memory);
 }
 
 bool rnl_lower_is_channels_last(const rnl_planner *planner, uint32_t index, size_t rank)

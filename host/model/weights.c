@@ -97,17 +97,6 @@ static rnl_status find_place(rnl_weights *weights, rnl_weight *weight)
     return RNL_OK;
 }
 
-/* A matrix as the weights of a convolution of single pixels; the view keeps the tensor's own order of dimensions. */
-static void describe_matrix(const rnl_host_tensor *tensor, bool turned, rnl_view *out_view, int64_t *out_elements)
-{
-    const int64_t n = tensor->shape[turned ? 0 : 1], k = tensor->shape[turned ? 1 : 0];
-    rnl_view packed;
-    rnl_conv_weight_layout(false, 1, 0, tensor->dtype, 3, (const int64_t[]){n, k, 1}, &packed, out_elements);
-    *out_view = rnl_view_row_major(0, tensor->dtype, 2, tensor->shape);
-    out_view->stride[0] = packed.stride[turned ? 0 : 1];
-    out_view->stride[1] = packed.stride[turned ? 1 : 0];
-}
-
 static rnl_status describe(const rnl_host_tensor *tensor, rnl_weight *weight)
 {
     int64_t elements = 0;
@@ -122,11 +111,8 @@ static rnl_status describe(const rnl_host_tensor *tensor, rnl_weight *weight)
         weight->size_bytes = tensor->size_bytes;
         return RNL_OK;
     }
-    if (packing == RNL_PACKING_MATRIX || packing == RNL_PACKING_MATRIX_TURNED)
-        describe_matrix(tensor, packing == RNL_PACKING_MATRIX_TURNED, &weight->view, &elements);
-    else
-        rnl_conv_weight_layout(packing == RNL_PACKING_CONV_TRANSPOSE, weight->key.groups, 0, tensor->dtype,
-                               tensor->rank, tensor->shape, &weight->view, &elements);
+    rnl_conv_weight_layout(rnl_packing_is_transposed(packing), weight->key.groups, 0, tensor->dtype, tensor->rank,
+                           tensor->shape, &weight->view, &elements);
     if (elements < 0 || !rnl_size_mul((size_t)elements, rnl_dtype_bytes(tensor->dtype), &weight->size_bytes))
         return FAIL(RNL_RESOURCE_EXHAUSTED, "a packed weight overflows the address space");
     return RNL_OK;

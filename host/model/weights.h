@@ -91,6 +91,12 @@ static inline bool rnl_packing_is_vector(rnl_packing packing)
     return packing == RNL_PACKING_SCALE || packing == RNL_PACKING_SHIFT;
 }
 
+/* The first dimension is the input channels'. */
+static inline bool rnl_packing_is_transposed(rnl_packing packing)
+{
+    return packing == RNL_PACKING_CONV_TRANSPOSE || packing == RNL_PACKING_MATRIX;
+}
+
 /* Fills the blocks and items that are not ready, and waits; the caller holds the lock. */
 RNL_NODISCARD rnl_status rnl_weights_fill(rnl_weights *weights);
 

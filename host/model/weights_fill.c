@@ -6,8 +6,8 @@
  */
 #include "base/memory.h"
 #include "device/buffer.h"
-#include "model/pack.h"
 #include "model/weights.h"
+#include "ops/conv.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -72,23 +72,6 @@ static void forget_rest(const rnl_graph *graph)
         rnl_map_forget(&graph->external[i], graph->external[i].data, graph->external[i].size_bytes);
 }
 
-/* By the factors of the output channels. */
-static void scale(const rnl_weight *weight, void *target)
-{
-    const rnl_view *view = &weight->view;
-    switch (weight->key.packing) {
-    case RNL_PACKING_CONV_TRANSPOSE:
-        rnl_pack_scale(view, 1, view->shape[0] / weight->key.groups, weight->numbers, target);
-        break;
-    case RNL_PACKING_MATRIX:
-        rnl_pack_scale(view, 1, view->shape[0], weight->numbers, target);
-        break;
-    default:
-        rnl_pack_scale(view, 0, 0, weight->numbers, target);
-        break;
-    }
-}
-
 static void fill_vector(const rnl_weight *weight, float *target)
 {
     for (size_t i = 0; i < weight->number_count; i++)
@@ -111,9 +94,8 @@ static void do_job(const rnl_weights *weights, const job *todo, void *target)
     if (piece)
         memcpy(target, source, source_bytes);
     else
-        rnl_pack(tensor, &todo->weight->view, target, todo->size_bytes);
-    if (todo->weight->numbers)
-        scale(todo->weight, target);
+        rnl_conv_pack(rnl_packing_is_transposed(todo->weight->key.packing), todo->weight->key.groups, tensor->dtype,
+                      tensor->rank, tensor->shape, source, todo->weight->numbers, target);
     if (large)
         for_map(weights->graph, rnl_map_forget, source, source_bytes);
 }

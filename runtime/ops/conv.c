@@ -39,7 +39,7 @@ static bool depthwise_applies(const rnl_device *device, const void *data)
 {
     const rnl_conv_problem *problem = data;
     (void)device;
-    return !problem->transposed && problem->channels == 1 && problem->filters == 1 && problem->groups >= 4;
+    return problem->depthwise;
 }
 
 static conv_tile choose_depthwise_tile(const rnl_device *device, const rnl_conv_problem *problem)

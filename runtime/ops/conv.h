@@ -16,25 +16,37 @@ typedef struct rnl_conv_params {
 } rnl_conv_params;
 
 /*
- * The layout that the kernels want weights in: memory order [k…][c][m]. m are all output channels of all groups (the M
- * of ONNX's M x C/g x k…; for a transposed convolution the M/g of C x M/g x k…), contiguous, each row padded to a
- * multiple of RNL_CONV_CHANNEL_ALIGN; c are the input channels (C/g, transposed C). Groups are not padded: a vector
- * read across a group's end reads the next group's weights, and those lanes are not stored.
+ * The layout that the kernels want weights in: panels of RNL_CONV_PANEL output channels of one group, [group][panel]
+ * [tap][input channel][RNL_CONV_PANEL], so that a panel is read from its first to its last element. A group's last
+ * panel is filled with zeros. Where each group has one channel in and out, and there are 4 of them or more:
+ * [tap][group], a row padded with zeros to whole panels.
  *
  * Behind the weights lie zeros, as many as a group has input channels and at least RNL_CONV_ZEROS: the taps that fall
- * into padding read them in place of src, and the last vector read may reach into them. So every element that the view
- * does not name must be zero. Writes the view (offset 0, the slot given) and the elements to allocate, INT64_MAX where
- * that overflows.
+ * into padding read them in place of src, and the last vector read may reach into them.
+ *
+ * No strides describe that, so the view of packed weights has the shape of the tensor (M x C/g x k…, for a transposed
+ * convolution C x M/g x k…), and strides of 0. Writes that view (offset 0, the slot given) and the elements to
+ * allocate, INT64_MAX where that overflows.
  */
-#define RNL_CONV_CHANNEL_ALIGN 16
+#define RNL_CONV_PANEL 16
 #define RNL_CONV_ZEROS 64
 RNL_API void rnl_conv_weight_layout(bool transposed, int64_t groups, uint32_t slot, rnl_dtype dtype, size_t rank,
                                     const int64_t *shape, rnl_view *out_view, int64_t *out_elements);
+/*
+ * Packs a row-major tensor into memory for all the layout's elements. `factors` (NULL: none; F32 only) are one for each
+ * output channel, multiplied in.
+ */
+RNL_API void rnl_conv_pack(bool transposed, int64_t groups, rnl_dtype dtype, size_t rank, const int64_t *shape,
+                           const void *source, const double *factors, void *target);
+/* The same on the device: `weight` in any strides into dense memory of the layout's elements. */
+RNL_API RNL_NODISCARD rnl_status rnl_op_conv_pack(rnl_step_list *list, bool transposed, int64_t groups,
+                                                  const rnl_view *weight, const rnl_view *dst);
 
 /*
  * src N x C x spatial…, weight as rnl_conv_weight_layout says and of src's type, bias [M] or RNL_NO_SLOT, dst N x M x
  * spatial…. The channel stride of src and dst is 1, the others are free. f32, f16, bf16 storage, f32 accumulation.
- * Implementations, best first: conv:depthwise, conv:portable; conv-transpose:portable.
+ * Implementations, best first: conv:depthwise, conv:portable;
+ * conv-transpose:portable.
  */
 RNL_API RNL_NODISCARD rnl_status rnl_op_conv(rnl_step_list *list, const rnl_conv_params *params, const rnl_view *src,
                                              const rnl_view *weight, const rnl_view *bias, const rnl_view *dst);

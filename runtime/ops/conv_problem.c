@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/conv_problem.h"
 #include "base/memory.h"
+#include "ops/conv_weight.h"
 #include "ops/step_build.h"
 
 static rnl_status check_params(const rnl_conv_params *params, const rnl_view *src, const rnl_view *weight,
@@ -57,12 +58,8 @@ static rnl_status check_shapes(const rnl_conv_problem *problem)
         (bias->rank != 1 || bias->shape[0] != filters || (filters > 1 && bias->stride[0] != 1)))
         return FAIL(RNL_INVALID_ARGUMENT, "convolution's bias is not a dense vector of %lld elements",
                     (long long)filters);
-    rnl_view layout;
-    int64_t elements = 0;
-    rnl_conv_weight_layout(problem->transposed, problem->groups, 0, weight->dtype, weight->rank, weight->shape, &layout,
-                           &elements);
     for (size_t i = 0; i < weight->rank; ++i)
-        if (weight->shape[i] > 1 && weight->stride[i] != layout.stride[i])
+        if (weight->stride[i] != 0)
             return FAIL(RNL_INVALID_ARGUMENT, "convolution's weights are not in rnl_conv_weight_layout's layout");
     return RNL_OK;
 }
@@ -106,19 +103,21 @@ static void spread(rnl_conv_problem *problem, const rnl_conv_params *params)
     }
 }
 
-static void find_weights(rnl_conv_problem *problem)
+static rnl_status find_weights(rnl_conv_problem *problem, const rnl_conv_params *params)
 {
-    rnl_view layout;
-    int64_t elements = 0;
     const rnl_view *weight = problem->weight;
-    rnl_conv_weight_layout(problem->transposed, problem->groups, 0, weight->dtype, weight->rank, weight->shape, &layout,
-                           &elements);
-    const size_t c = problem->transposed ? 0 : 1;
-    const int64_t row = layout.stride[c], tap = row * weight->shape[c];
-    problem->weight_stride[0] = tap;
-    problem->weight_stride[1] = problem->transposed ? problem->channels * row : problem->filters;
-    problem->weight_stride[2] = row;
-    problem->weight_stride[3] = tap * problem->taps[0] * problem->taps[1] * problem->taps[2];
+    const rnl_conv_layout layout =
+        rnl_conv_find_layout(problem->transposed, params->groups, weight->rank, weight->shape);
+    int64_t end = 0;
+    if (__builtin_add_overflow(layout.elements, weight->offset, &end) || end > INT64_MAX / 16)
+        return FAIL(RNL_INVALID_ARGUMENT, "convolution's weights exceed the address space");
+    problem->depthwise = layout.depthwise;
+    problem->weight_stride[0] = layout.tap_stride;
+    problem->weight_stride[1] = layout.group_stride;
+    problem->weight_stride[2] = layout.panel_stride;
+    problem->weight_stride[3] = layout.zeros_at;
+    problem->index64 = problem->index64 || end > INT32_MAX - 65536;
+    return RNL_OK;
 }
 
 /* The chain's operands, as they lie beside the destination's pixels. */
@@ -199,10 +198,8 @@ rnl_status rnl_conv_describe(const rnl_conv_params *params, bool transposed, con
     spread(&problem, params);
     TRY(check_reach(&problem));
     TRY(find_operands(&problem, params));
-    find_weights(&problem);
+    TRY(find_weights(&problem, params));
     flatten(&problem);
-    if (problem.weight_stride[3] + problem.channels + RNL_CONV_ZEROS + weight->offset > INT32_MAX - 65536)
-        problem.index64 = true;
     *out_problem = problem;
     return RNL_OK;
 }

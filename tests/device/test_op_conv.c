@@ -306,7 +306,7 @@ START_TEST(wrong_arguments)
     expect(RNL_UNIMPLEMENTED);
     weights.dtype = RNL_F16;
     expect(RNL_INVALID_ARGUMENT);
-    weights.stride[2] += 1;
+    weights.stride[2] = 1;
     expect(RNL_INVALID_ARGUMENT);
     rnl_chain chain = {.operand_count = 1, .stage_count = 1, .operands = {result->view}};
     chain.stages[0] = (rnl_chain_stage){RNL_MAP_RELU, {{RNL_CHAIN_OPERAND, 0}}};

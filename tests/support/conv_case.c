@@ -62,23 +62,22 @@ static void weight_shape(const conv_case *test, int64_t shape[5])
         shape[i + 2] = test->taps[i];
 }
 
-/* The weights as the model has them; only their packed copy is used by the device. */
+/* The weights as the model has them; only their packed copy is used by the device, which makes it itself or not. */
 static rnl_view pack_weights(const conv_run *run)
 {
     const conv_case *test = &run->test;
     rnl_view view;
-    int64_t elements = 0, at[RNL_MAX_RANK];
-    rnl_conv_weight_layout(test->transposed, test->groups, 0, test->dtype, test->spatial + 2, run->weight->view.shape,
-                           &view, &elements);
+    int64_t elements = 0;
+    const op_tensor *weight = run->weight;
+    rnl_conv_weight_layout(test->transposed, test->groups, 0, test->dtype, weight->view.rank, weight->view.shape, &view,
+                           &elements);
     op_tensor *packed = op_tensor_create(test->dtype, 1, &elements, OP_ROW_MAJOR);
-    op_fill(packed, OP_RANDOM, 0, 0);
-    for (int64_t i = 0; i < op_elements(run->weight); ++i) {
-        int64_t to = 0;
-        op_coordinates(run->weight, i, at);
-        for (size_t d = 0; d < view.rank; ++d)
-            to += at[d] * view.stride[d];
-        op_put(packed, &to, op_get(run->weight, at));
-    }
+    if (test->pack_on_device)
+        op_expect(RNL_OK, rnl_op_conv_pack(op_list(), test->transposed, test->groups, &weight->view, &packed->view));
+    else
+        rnl_conv_pack(test->transposed, test->groups, test->dtype, weight->view.rank, weight->view.shape,
+                      weight->data + (size_t)weight->view.offset * rnl_dtype_bytes(test->dtype), NULL,
+                      packed->data + (size_t)packed->view.offset * rnl_dtype_bytes(test->dtype));
     view.slot = packed->view.slot;
     view.offset = packed->view.offset;
     return view;
@@ -192,11 +191,12 @@ static void note(const conv_case *t)
     op_note("%s %zuD n%" PRId64 " c%" PRId64 " m%" PRId64 " g%" PRId64 " size %" PRId64 ",%" PRId64 ",%" PRId64
             " taps %" PRId64 ",%" PRId64 ",%" PRId64 " stride %" PRId64 ",%" PRId64 ",%" PRId64 " dilation %" PRId64
             ",%" PRId64 ",%" PRId64 " pads %" PRId64 ",%" PRId64 ",%" PRId64 ";%" PRId64 ",%" PRId64 ",%" PRId64
-            " bias %d slices %d chain %u %s",
+            " bias %d slices %d chain %u packed %d %s",
             t->transposed ? "transposed" : "conv", t->spatial, t->batch, t->channels, t->filters, t->groups, t->size[0],
             t->size[1], t->size[2], t->taps[0], t->taps[1], t->taps[2], t->stride[0], t->stride[1], t->stride[2],
             t->dilation[0], t->dilation[1], t->dilation[2], t->pad_begin[0], t->pad_begin[1], t->pad_begin[2],
-            t->pad_end[0], t->pad_end[1], t->pad_end[2], t->bias, t->slices, t->chain, rnl_dtype_name(t->dtype));
+            t->pad_end[0], t->pad_end[1], t->pad_end[2], t->bias, t->slices, t->chain, t->pack_on_device,
+            rnl_dtype_name(t->dtype));
 }
 
 static void create_tensors(conv_run *run)
@@ -267,6 +267,22 @@ static const rnl_chain *make_chain(conv_run *run)
     return parts ? chain : NULL;
 }
 
+/* Memory of its own, when it wants some. */
+static void give_scratch(const conv_run *run, const rnl_view *weight, const rnl_view *bias, rnl_conv_params *params)
+{
+    int64_t floats = 0;
+    op_expect(RNL_OK,
+              rnl_conv_scratch(op_device(), params, &run->src->view, weight, bias, &run->dst->view, &floats));
+    if (floats > 0)
+        params->scratch = &op_tensor_create(RNL_F32, 1, &floats, OP_ROW_MAJOR)->view;
+}
+
+static void check_implementation(const conv_case *test)
+{
+    if (test->implementation)
+        ck_assert_str_eq(op_list()->steps[op_list()->step_count - 1].implementation, test->implementation);
+}
+
 void conv_case_run(const conv_case *given)
 {
     conv_run run = {.test = *given};
@@ -283,8 +299,11 @@ void conv_case_run(const conv_case *given)
     params.chain = make_chain(&run);
     const rnl_view weight = pack_weights(&run);
     const rnl_view *bias = run.bias ? &run.bias->view : NULL;
+    if (!test->transposed)
+        give_scratch(&run, &weight, bias, &params);
     op_expect(RNL_OK, (test->transposed ? rnl_op_conv_transpose : rnl_op_conv)(op_list(), &params, &run.src->view,
                                                                                &weight, bias, &run.dst->view));
+    check_implementation(test);
     op_run();
     compute_expected(&run);
     /* Each f32 addition of products of at most 1 may round by half a unit of a sum of at most that many. */
@@ -323,6 +342,7 @@ conv_case conv_case_random(bool transposed)
             test.size[i] += short_by;
     }
     test.bias = pick(0, 1);
+    test.pack_on_device = pick(0, 2) == 0;
     test.slices = pick(0, 2) == 0;
     test.dtype = types[pick(0, 3)];
     test.chain = pick(0, 3) ? 0 : CONV_CHAIN_RESIDUAL | CONV_CHAIN_RELU;

@@ -23,8 +23,10 @@ typedef struct conv_case {
     int64_t pad_begin[3], pad_end[3];         /* in a transposed one: what is cut off */
     bool bias, slices;                        /* slices: src and dst are some channels of wider images */
     bool wide;                                /* kernels index in 64 bits, for a stride that nothing uses; batch is 1 */
+    bool pack_on_device;                      /* the weights, from the order that models have */
     rnl_dtype dtype;                          /* 0: F32 */
     unsigned chain;                           /* CONV_CHAIN_…; 0: no chain */
+    const char *implementation;               /* that is expected; NULL: any */
 } conv_case;
 
 void conv_case_run(const conv_case *test);
