@@ -309,6 +309,37 @@ class ViewsTest(unittest.TestCase):
         net.output(net.concat(more, net.add("Abs", more), axis=3), net.pad(net.pad(x, [1] * 8), [0, 2] * 4, 3.0))
         self.check(net)
 
+    # ---- reading views ----
+
+    def test_images_that_are_parts_of_images(self):
+        for batch in (1, 2):
+            net = Net()
+            x = net.conv(net.input(batch, 3, 9, 8), 3, 12)
+            parts = [net.slice(x, 1, 4, 12), net.slice(x, 2, 1, 8), net.slice(x, 3, 0, 8, 2), net.slice(x, 2, 8, 0, -2)]
+            results = [net.conv(part, channels, 4) for part, channels in zip(parts, (8, 12, 12, 12))]
+            results += [net.add("MaxPool", part, kernel_shape=[2, 2]) for part in parts]
+            results += [net.conv(parts[0], 8, 8, groups=8), net.add("GlobalAveragePool", parts[1]),
+                        net.add("ConvTranspose", parts[2], net.weight(12, 4, 2, 2))]
+            net.output(*(net.add("ReduceMean", net.add("Relu", y), axes=[1, 2, 3]) for y in results))
+            self.check(net, edges=1)
+
+    def test_input_turned_once(self):
+        net = Net()
+        x = net.input(2, 3, 8, 8)
+        results = [net.conv(x, 3, 4), net.conv(x, 3, 5, 1), net.add("MaxPool", x, kernel_shape=[2, 2])]
+        net.output(*(net.add("GlobalAveragePool", y) for y in results))
+        self.check(net, edges=1)
+
+    def test_vector_behind_an_image(self):
+        for batch in (1, 3):
+            net = Net()
+            x = net.add("GlobalAveragePool", net.conv(net.input(batch, 3, 5, 5), 3, 8))
+            y = net.add("Gemm", net.add("Flatten", x), net.weight(8, 4), net.weight(4))
+            z = net.add("MatMul", net.add("Squeeze", x, net.constant(np.array([2, 3], np.int64))), net.weight(8, 4))
+            w = net.add("MatMul", net.reshape(x, batch, 8), net.weight(8, 2))
+            net.output(y, z, w)
+            self.check(net, edges=1)
+
 
 if __name__ == "__main__":
     unittest.main(verbosity=2)
