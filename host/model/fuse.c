@@ -20,7 +20,7 @@ uint32_t rnl_group_last(const rnl_group *group)
 
 /* ---- readers -------------------------------------------------------------------------------------------------- */
 
-static bool runs(const rnl_planner *planner, uint32_t index)
+bool rnl_fuse_runs(const rnl_planner *planner, uint32_t index)
 {
     const rnl_node *node = &planner->graph->nodes[index];
     bool needed = false;
@@ -55,7 +55,7 @@ static rnl_status find_readers(const rnl_planner *planner, rnl_readers *readers)
     TRY(rnl_zone_alloc(planner->zone, graph->value_count, sizeof *readers->counts, &readers->counts));
     TRY(rnl_zone_alloc(planner->zone, graph->value_count + 1, sizeof *readers->starts, &readers->starts));
     for (uint32_t i = 0; i < graph->node_count; i++)
-        if (runs(planner, i))
+        if (rnl_fuse_runs(planner, i))
             count_reads(&graph->nodes[i], readers->counts);
     for (size_t i = 0; i < graph->value_count; i++)
         readers->starts[i + 1] = readers->starts[i] + readers->counts[i];
@@ -63,7 +63,7 @@ static rnl_status find_readers(const rnl_planner *planner, rnl_readers *readers)
     TRY(rnl_zone_alloc(planner->zone, total ? total : 1, sizeof *readers->nodes, &readers->nodes));
     memset(readers->counts, 0, graph->value_count * sizeof *readers->counts);
     for (uint32_t i = 0; i < graph->node_count; i++)
-        if (runs(planner, i))
+        if (rnl_fuse_runs(planner, i))
             note_reads(&graph->nodes[i], i, readers);
     for (size_t i = 0; i < graph->output_count; i++)
         readers->counts[graph->output_values[i]]++;
@@ -126,7 +126,7 @@ static bool can_join(const rnl_grower *grower, uint32_t index)
 {
     const rnl_planner *planner = grower->planner;
     const rnl_node *node = &planner->graph->nodes[index];
-    return !planner->groups[index] && runs(planner, index) && rnl_fuse_takes(planner, node) &&
+    return !planner->groups[index] && rnl_fuse_runs(planner, index) && rnl_fuse_takes(planner, node) &&
            same_shape(&planner->values[node->outputs[0]].desc, &grower->shape);
 }
 
@@ -140,7 +140,7 @@ static uint32_t own_producer(const rnl_grower *grower, const rnl_node *node, uin
         reads_here += node->inputs[i] == value;
     uint32_t producer = grower->planner->graph->values[value].producer;
     bool own = producer != RNL_NO_NODE && grower->readers->counts[value] == reads_here &&
-               runs(grower->planner, producer) && rnl_grower_find(grower, value) == RNL_NOT_INSIDE;
+               rnl_fuse_runs(grower->planner, producer) && rnl_grower_find(grower, value) == RNL_NOT_INSIDE;
     return own ? producer : RNL_NO_NODE;
 }
 
@@ -235,7 +235,8 @@ static bool is_float(rnl_dtype dtype)
 static bool is_anchor(const rnl_planner *planner, uint32_t index)
 {
     const rnl_node *node = &planner->graph->nodes[index];
-    if (!rnl_fold_is_anchor(node) || !runs(planner, index) || !is_float(planner->values[node->outputs[0]].desc.dtype))
+    if (!rnl_fold_is_anchor(node) || !rnl_fuse_runs(planner, index) ||
+        !is_float(planner->values[node->outputs[0]].desc.dtype))
         return false;
     return !rnl_is_matrix_product(node) || rnl_matrix_takes_chain(planner, node);
 }
@@ -302,15 +303,17 @@ rnl_status rnl_fuse(rnl_planner *planner)
     rnl_readers readers;
     rnl_grower grower = {.planner = planner, .readers = &readers};
     TRY(rnl_zone_alloc(planner->zone, count, sizeof *planner->groups, &planner->groups));
+    TRY(rnl_zone_alloc(planner->zone, count, sizeof *planner->pads, &planner->pads));
     if (rnl_fuse_is_off())
         return RNL_OK;
     TRY(rnl_zone_alloc(planner->zone, 1, sizeof *grower.group, &grower.group));
     TRY(find_readers(planner, &readers));
+    TRY(rnl_fuse_pads(planner, &readers));
     for (uint32_t i = count; i-- > 0;)
         if (is_anchor(planner, i))
             TRY(group_anchor(&grower, i));
     for (uint32_t i = 0; i < count; i++)
-        if (!planner->groups[i] && !is_anchor(planner, i) && runs(planner, i) &&
+        if (!planner->groups[i] && !is_anchor(planner, i) && rnl_fuse_runs(planner, i) &&
             rnl_fuse_takes(planner, &planner->graph->nodes[i]))
             TRY(group_elementwise(&grower, i));
     return RNL_OK;

@@ -33,8 +33,13 @@ typedef struct rnl_group {
 
 /* RUNNEL_FUSE=off: every node has steps of its own. */
 bool rnl_fuse_is_off(void);
-/* Sets the planner's groups; after rnl_plan_mark_needed. */
+/* Sets the planner's groups and pads; after rnl_plan_mark_needed. */
 RNL_NODISCARD rnl_status rnl_fuse(rnl_planner *planner);
+/*
+ * What a window reads in place of `value`: the source of a Pad that all of its readers do themselves, and the amounts;
+ * else the value itself, and NULL.
+ */
+const rnl_pad *rnl_fuse_pad_of(const rnl_planner *planner, uint32_t value, uint32_t *out_source);
 /* The node whose output the group stores. */
 uint32_t rnl_group_last(const rnl_group *group);
 

@@ -26,6 +26,8 @@ typedef struct rnl_grower {
     uint32_t left[RNL_GROUP_MAX_NODES];            /* readers of each node's output that are not in the group */
 } rnl_grower;
 
+/* The node has steps: it is needed, and not evaluated while planning. */
+bool rnl_fuse_runs(const rnl_planner *planner, uint32_t index);
 #define RNL_NOT_INSIDE SIZE_MAX
 /* The place of the value's producer in the group, or RNL_NOT_INSIDE. */
 size_t rnl_grower_find(const rnl_grower *grower, uint32_t value);
@@ -39,5 +41,10 @@ bool rnl_fuse_takes(const rnl_planner *planner, const rnl_node *node);
  * group is then to be taken back to what it was.
  */
 bool rnl_grower_append(rnl_grower *grower, uint32_t index);
+
+/* ---- fuse_pad.c ---- */
+
+/* Sets the planner's pads. */
+RNL_NODISCARD rnl_status rnl_fuse_pads(rnl_planner *planner, const rnl_readers *readers);
 
 #endif

@@ -298,7 +298,7 @@ rnl_status rnl_lower_nodes(rnl_planner *planner)
         bool needed = false;
         for (uint32_t j = 0; j < node->output_count; j++)
             needed |= node->outputs[j] != RNL_NO_VALUE && planner->values[node->outputs[j]].needed;
-        if (planner->on_host[i] || !needed)
+        if (planner->on_host[i] || !needed || planner->pads[i])
             continue;
         rnl_status status = lower_next(&lowering, i);
         if (status != RNL_OK)

@@ -42,6 +42,7 @@ typedef struct rnl_planner {
     rnl_home *homes;        /* likewise */
     bool *on_host;          /* one a node: evaluated while planning */
     rnl_group **groups;     /* one a node: what it is lowered with; NULL: it is lowered by itself */
+    rnl_pad **pads;         /* one a node: a Pad that its readers do; NULL: none */
     rnl_zone *zone;         /* for what planning alone needs */
     rnl_tensor_desc *descs; /* scratch for one node's inputs and outputs */
     size_t desc_capacity;

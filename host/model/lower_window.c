@@ -2,6 +2,7 @@
 /* Convolution, pooling, resize: operators on images, channels last. */
 #include "model/lower_list.h"
 
+#include "model/fuse.h"
 #include "ops/conv.h"
 #include "ops/pool.h"
 #include "ops/resize.h"
@@ -16,13 +17,34 @@ static rnl_conv_params conv_params(const rnl_window *window)
     return params;
 }
 
+/* The window's padding is that of a Pad before it, too. */
+static bool pads_itself(const rnl_lowering *lowering)
+{
+    uint32_t source;
+    return rnl_fuse_pad_of(lowering->planner, lowering->context.node->inputs[0], &source) != NULL;
+}
+
+/* What the window moves over; a Pad before it is added to the window's own (pad_end may be NULL). */
+static rnl_status lower_source(rnl_lowering *lowering, size_t spatial, int64_t *pad_begin, int64_t *pad_end,
+                               rnl_view *out_view)
+{
+    uint32_t source;
+    const rnl_pad *pad = rnl_fuse_pad_of(lowering->planner, lowering->context.node->inputs[0], &source);
+    for (size_t i = 0; pad && i < spatial; i++) {
+        pad_begin[i] += pad->begin[i + 2];
+        if (pad_end)
+            pad_end[i] += pad->end[i + 2];
+    }
+    return rnl_lower_value(lowering, source, RNL_LAYOUT_CHANNELS_LAST, out_view);
+}
+
 static rnl_status lower_convolution(rnl_lowering *lowering, const rnl_window *window, bool transposed)
 {
     rnl_conv_params params = conv_params(window);
     rnl_packing packing = transposed ? RNL_PACKING_CONV_TRANSPOSE : RNL_PACKING_CONV;
     rnl_view source, weight, bias, target;
     rnl_chain *chain = NULL;
-    TRY(rnl_lower_input(lowering, 0, RNL_LAYOUT_CHANNELS_LAST, &source));
+    TRY(lower_source(lowering, params.spatial, params.pad_begin, NULL, &source));
     TRY(rnl_lower_anchor_weights(lowering, packing, window->groups, &weight, &bias));
     TRY(rnl_lower_result(lowering, RNL_LAYOUT_CHANNELS_LAST, &target, &chain));
     params.chain = chain;
@@ -58,7 +80,8 @@ rnl_status rnl_lower_pool(rnl_lowering *lowering)
     memcpy(params.dilation, window.dilation, sizeof params.dilation);
     memcpy(params.pad_begin, window.pad_begin, sizeof params.pad_begin);
     memcpy(params.pad_end, window.pad_end, sizeof params.pad_end);
-    TRY(rnl_lower_input(lowering, 0, RNL_LAYOUT_CHANNELS_LAST, &source));
+    TRY(lower_source(lowering, params.spatial, params.pad_begin, params.pad_end, &source));
+    params.count_include_pad = params.count_include_pad || pads_itself(lowering);
     TRY(rnl_lower_output(lowering, 0, RNL_LAYOUT_CHANNELS_LAST, &target));
     if (rnl_lower_has_output(lowering, 1))
         TRY(rnl_lower_output(lowering, 1, RNL_LAYOUT_CHANNELS_LAST, &indices));

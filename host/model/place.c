@@ -108,8 +108,8 @@ static const struct {
 static rnl_status settle_inputs(rnl_planner *planner, uint32_t index)
 {
     const rnl_node *node = &planner->graph->nodes[index];
-    if (planner->on_host[index] || node->output_count == 0 || node->outputs[0] == RNL_NO_VALUE ||
-        !planner->values[node->outputs[0]].needed)
+    if (planner->on_host[index] || planner->pads[index] || node->output_count == 0 ||
+        node->outputs[0] == RNL_NO_VALUE || !planner->values[node->outputs[0]].needed)
         return RNL_OK;
     for (size_t i = 0; i < sizeof settlers / sizeof *settlers; i++)
         if (strcmp(node->op_type, settlers[i].op_type) == 0)
