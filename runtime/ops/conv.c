@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/conv.h"
 #include "ops/conv_problem.h"
+#include "ops/conv_tiled.h"
 #include "ops/implementation.h"
 #include "ops/step_build.h"
+#include <stdlib.h>
 
 /* The part of the grid that one work-item computes. */
 typedef struct conv_tile {
@@ -140,27 +142,47 @@ static rnl_status append_depthwise(rnl_step_list *list, const char *name, const 
     return append(list, name, data, &tile, true);
 }
 
+static const rnl_implementation implementations[] = {
+    {"conv:depthwise", depthwise_applies, NULL, append_depthwise},
+    {"conv:tiled", rnl_conv_tiled_applies, rnl_conv_tiled_pays, rnl_conv_tiled_append},
+    {"conv:portable", NULL, NULL, append_portable},
+};
+#define IMPLEMENTATIONS (sizeof implementations / sizeof *implementations)
+
+rnl_status rnl_conv_scratch(const rnl_device *device, const rnl_conv_params *params, const rnl_view *src,
+                            const rnl_view *weight, const rnl_view *bias, const rnl_view *dst, int64_t *out_floats)
+{
+    static const rnl_view plenty = {.dtype = RNL_F32, .rank = 1, .shape = {INT64_MAX}, .stride = {1}};
+    rnl_conv_problem problem;
+    *out_floats = 0;
+    TRY(rnl_conv_describe(params, false, src, weight, bias, dst, &problem));
+    if (rnl_view_elements(dst) == 0)
+        return RNL_OK;
+    problem.scratch = &plenty;
+    const rnl_implementation *chosen =
+        rnl_implementation_choose(implementations, IMPLEMENTATIONS, getenv("RUNNEL_CONV"), device, &problem);
+    if (chosen && chosen->append == rnl_conv_tiled_append)
+        *out_floats = rnl_conv_tiled_scratch(device, &problem);
+    return RNL_OK;
+}
+
 rnl_status rnl_op_conv(rnl_step_list *list, const rnl_conv_params *params, const rnl_view *src, const rnl_view *weight,
                        const rnl_view *bias, const rnl_view *dst)
 {
-    static const rnl_implementation implementations[] = {
-        {"conv:depthwise", depthwise_applies, NULL, append_depthwise},
-        {"conv:portable", NULL, NULL, append_portable},
-    };
     rnl_conv_problem problem;
     TRY(rnl_conv_describe(params, false, src, weight, bias, dst, &problem));
     if (rnl_view_elements(dst) == 0)
         return RNL_OK;
-    return rnl_implementation_append(implementations, 2, NULL, list, &problem);
+    return rnl_implementation_append(implementations, IMPLEMENTATIONS, getenv("RUNNEL_CONV"), list, &problem);
 }
 
 rnl_status rnl_op_conv_transpose(rnl_step_list *list, const rnl_conv_params *params, const rnl_view *src,
                                  const rnl_view *weight, const rnl_view *bias, const rnl_view *dst)
 {
-    static const rnl_implementation implementations[] = {{"conv-transpose:portable", NULL, NULL, append_portable}};
+    static const rnl_implementation transposed[] = {{"conv-transpose:portable", NULL, NULL, append_portable}};
     rnl_conv_problem problem;
     TRY(rnl_conv_describe(params, true, src, weight, bias, dst, &problem));
     if (rnl_view_elements(dst) == 0)
         return RNL_OK;
-    return rnl_implementation_append(implementations, 1, NULL, list, &problem);
+    return rnl_implementation_append(transposed, 1, NULL, list, &problem);
 }

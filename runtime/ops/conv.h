@@ -12,7 +12,8 @@ typedef struct rnl_conv_params {
     int64_t stride[RNL_MAX_SPATIAL], dilation[RNL_MAX_SPATIAL];
     int64_t pad_begin[RNL_MAX_SPATIAL]; /* the end padding follows from dst's shape */
     int64_t groups;
-    const rnl_chain *chain; /* what is done to each result before it is stored; NULL: nothing */
+    const rnl_chain *chain;  /* what is done to each result before it is stored; NULL: nothing */
+    const rnl_view *scratch; /* memory that rnl_conv_scratch asked for; NULL: none, and a slower way where one is wanted */
 } rnl_conv_params;
 
 /*
@@ -45,7 +46,7 @@ RNL_API RNL_NODISCARD rnl_status rnl_op_conv_pack(rnl_step_list *list, bool tran
 /*
  * src N x C x spatial…, weight as rnl_conv_weight_layout says and of src's type, bias [M] or RNL_NO_SLOT, dst N x M x
  * spatial…. The channel stride of src and dst is 1, the others are free. f32, f16, bf16 storage, f32 accumulation.
- * Implementations, best first: conv:depthwise, conv:portable;
+ * Implementations, best first: conv:depthwise, conv:tiled (GPUs; scratch for sums in parts), conv:portable;
  * conv-transpose:portable.
  */
 RNL_API RNL_NODISCARD rnl_status rnl_op_conv(rnl_step_list *list, const rnl_conv_params *params, const rnl_view *src,
@@ -53,5 +54,10 @@ RNL_API RNL_NODISCARD rnl_status rnl_op_conv(rnl_step_list *list, const rnl_conv
 RNL_API RNL_NODISCARD rnl_status rnl_op_conv_transpose(rnl_step_list *list, const rnl_conv_params *params,
                                                        const rnl_view *src, const rnl_view *weight,
                                                        const rnl_view *bias, const rnl_view *dst);
+
+/* The float32 elements of scratch that rnl_op_conv wants, 0 for none. They hold nothing before or after. */
+RNL_API RNL_NODISCARD rnl_status rnl_conv_scratch(const rnl_device *device, const rnl_conv_params *params,
+                                                  const rnl_view *src, const rnl_view *weight, const rnl_view *bias,
+                                                  const rnl_view *dst, int64_t *out_floats);
 
 #endif

@@ -186,6 +186,7 @@ rnl_status rnl_conv_describe(const rnl_conv_params *params, bool transposed, con
     TRY(check_params(params, src, weight, dst));
     TRY(check_types(src, weight, bias, dst));
     rnl_conv_problem problem = {.src = src, .weight = weight, .bias = bias, .dst = dst, .transposed = transposed};
+    problem.scratch = rnl_view_exists(params->scratch) ? params->scratch : NULL;
     TRY(rnl_views_check((const rnl_view *[]){src, weight, bias, dst}, 4, &problem.index64));
     problem.batch = src->shape[0];
     problem.groups = params->groups;

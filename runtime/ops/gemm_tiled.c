@@ -5,47 +5,27 @@
 #include "ops/implementation.h"
 #include "ops/tile.h"
 
-#define MOST_LAYERS 65535 /* NVIDIA's limit of a range's third dimension */
-
-static rnl_tile_product make_product(const rnl_gemm_problem *problem, int64_t most_parts)
+static rnl_tile_product make_product(const rnl_gemm_problem *problem)
 {
-    return (rnl_tile_product){.rows = problem->m,
-                              .columns = problem->n,
-                              .depth = problem->k,
-                              .layers = rnl_dims_elements(&problem->batch),
-                              .most_parts = most_parts};
-}
-
-/* As many parts as there is memory for. */
-static bool choose(const rnl_device *device, const rnl_gemm_problem *problem, rnl_tile_product *product,
-                   rnl_tile *out_tile)
-{
-    const int64_t floats = problem->scratch ? rnl_view_elements(problem->scratch) : 0;
-    int64_t parts = floats > 0 && problem->scratch->dtype == RNL_F32 ? INT64_MAX : 1;
-    for (;; parts = out_tile->parts - 1) {
-        *product = make_product(problem, parts);
-        if (!rnl_tile_choose(device, product, out_tile))
-            return false;
-        if (rnl_tile_scratch(out_tile, product) <= floats)
-            return product->layers <= MOST_LAYERS / out_tile->parts;
-    }
+    return (rnl_tile_product){
+        .rows = problem->m, .columns = problem->n, .depth = problem->k, .layers = rnl_dims_elements(&problem->batch)};
 }
 
 int64_t rnl_gemm_tiled_scratch(const rnl_device *device, const rnl_gemm_problem *problem)
 {
-    rnl_tile_product product;
+    const rnl_tile_product product = make_product(problem);
     rnl_tile tile;
-    return choose(device, problem, &product, &tile) ? rnl_tile_scratch(&tile, &product) : 0;
+    return rnl_tile_choose(device, &product, problem->scratch, &tile) ? rnl_tile_scratch(&tile, &product) : 0;
 }
 
 bool rnl_gemm_tiled_applies(const rnl_device *device, const void *data)
 {
     const rnl_gemm_problem *problem = data;
     const rnl_dtype type = problem->dst->dtype;
-    rnl_tile_product product;
+    const rnl_tile_product product = make_product(problem);
     rnl_tile tile;
     return (type == RNL_F32 || type == RNL_F16 || type == RNL_BF16) && problem->k > 0 &&
-           choose(device, problem, &product, &tile);
+           rnl_tile_choose(device, &product, problem->scratch, &tile);
 }
 
 /* Few rows need no tiles: their time is that of reading b. */
@@ -86,10 +66,10 @@ static rnl_status append_sum(rnl_step_list *list, const char *name, const rnl_ge
 rnl_status rnl_gemm_tiled_append(rnl_step_list *list, const char *name, const void *data)
 {
     rnl_gemm_problem problem = *(const rnl_gemm_problem *)data;
-    rnl_tile_product product;
+    const rnl_tile_product product = make_product(&problem);
     rnl_tile tile;
     rnl_step_builder step;
-    if (!choose(list->device, &problem, &product, &tile))
+    if (!rnl_tile_choose(list->device, &product, problem.scratch, &tile))
         return FAIL(RNL_INTERNAL, "%s does not apply to this matrix product", name);
     const bool parts = tile.parts > 1;
     problem.index64 |= parts && problem.scratch->offset + rnl_tile_scratch(&tile, &product) > INT32_MAX;

@@ -2,6 +2,7 @@
 #include "ops/tile.h"
 
 #define MOST_PARTS 32
+#define MOST_LAYERS 65535 /* NVIDIA's limit of a range's third dimension */
 
 /*
  * A rough model of a compute unit, in its cycles: a step of a tile takes as long as its multiplications at the rate
@@ -74,16 +75,18 @@ static double cycles(const rnl_device *device, const tile_kind *kind, const rnl_
     return sum;
 }
 
-bool rnl_tile_choose(const rnl_device *device, const rnl_tile_product *product, rnl_tile *out_tile)
+bool rnl_tile_choose(const rnl_device *device, const rnl_tile_product *product, const rnl_view *scratch,
+                     rnl_tile *out_tile)
 {
+    const int64_t floats = scratch && scratch->dtype == RNL_F32 ? rnl_view_elements(scratch) : 0;
     double best = 0;
     bool found = false;
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; ++i) {
-        for (int64_t parts = 1; fits(device, &kinds[i]) && parts <= MOST_PARTS && parts <= product->most_parts;
-             parts *= 2) {
+        for (int64_t parts = 1; fits(device, &kinds[i]) && parts <= MOST_PARTS; parts *= 2) {
             const rnl_tile tile = make_tile(&kinds[i], product, parts);
             const double time = cycles(device, &kinds[i], product, &tile);
-            if (found && time >= best)
+            if (product->layers > MOST_LAYERS / tile.parts || rnl_tile_scratch(&tile, product) > floats ||
+                (found && time >= best))
                 continue;
             best = time;
             *out_tile = tile;

@@ -15,11 +15,14 @@ typedef struct rnl_tile {
 /* What is multiplied: `layers` products of rows x depth by depth x columns. */
 typedef struct rnl_tile_product {
     int64_t rows, columns, depth, layers;
-    int64_t most_parts; /* 1 without memory for the parts' sums */
 } rnl_tile_product;
 
-/* The tile for which the device seems to need least time; false where no tile fits its limits. */
-bool rnl_tile_choose(const rnl_device *device, const rnl_tile_product *product, rnl_tile *out_tile);
+/*
+ * The tile for which the device seems to need least time, with as many parts as `scratch` (NULL: none) has memory for;
+ * false where no tile fits the device's limits.
+ */
+bool rnl_tile_choose(const rnl_device *device, const rnl_tile_product *product, const rnl_view *scratch,
+                     rnl_tile *out_tile);
 /* Floats of the parts' sums; 0 for a single part. INT64_MAX where that overflows. */
 int64_t rnl_tile_scratch(const rnl_tile *tile, const rnl_tile_product *product);
 /* tile.clh's defines. */
