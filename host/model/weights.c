@@ -10,6 +10,8 @@
 /* Weights share blocks: fewer objects for the driver, and huge pages on a CPU. A large weight has one to itself. */
 #define BLOCK_BYTES ((size_t)16 << 20)
 #define LARGE_BYTES ((size_t)4 << 20)
+/* Of the constants that the first plan has no use for, others will want few. */
+#define LATER_BYTES ((size_t)256 << 10)
 
 static size_t count_constants(const rnl_graph *graph)
 {
@@ -243,6 +245,8 @@ rnl_status rnl_weights_flush(rnl_weights *weights, uint64_t mark)
         status = FAIL(RNL_UNAVAILABLE, "an upload of weights failed in another thread");
     weights->ready_items = weights->count;
     weights->ready_blocks = weights->block_count;
+    if (weights->expected_bytes > LATER_BYTES)
+        weights->expected_bytes = LATER_BYTES;
     pthread_mutex_unlock(&weights->lock);
     return status;
 }
