@@ -13,9 +13,10 @@ COLORS = {1: "#4c78a8", 2: "#f2a33c"}
 OTHER_COLOR = "#72b7b2"
 
 
-def text(x, y, words, anchor="start", size=12, color=INK, weight="normal"):
-    return (f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" font-size="{size}" fill="{color}" '
-            f'font-weight="{weight}">{escape(words)}</text>')
+def text(x, y, words, anchor="start", size=12, weight="normal"):
+    """With a white rim, since lines may run behind it."""
+    return (f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" font-size="{size}" font-weight="{weight}" '
+            f'fill="{INK}" stroke="white" stroke-width="3" paint-order="stroke">{escape(words)}</text>')
 
 
 def line(x, y1, y2, color, dash=""):
