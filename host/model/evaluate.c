@@ -32,15 +32,21 @@ rnl_status rnl_plan_context(rnl_planner *planner, const rnl_node *node, rnl_op_c
     return RNL_OK;
 }
 
+rnl_tensor_desc rnl_desc_of(const rnl_host_tensor *tensor)
+{
+    rnl_tensor_desc desc = {.dtype = tensor->dtype, .rank = tensor->rank, .host = tensor->data};
+    memcpy(desc.shape, tensor->shape, sizeof tensor->shape);
+    return desc;
+}
+
 static void describe_constants(rnl_planner *planner)
 {
     for (size_t i = 0; i < planner->graph->value_count; i++) {
-        const rnl_host_tensor *tensor = planner->graph->values[i].constant;
+        const rnl_host_tensor *tensor = planner->model->constants.tensors[i];
         rnl_plan_value *value = &planner->values[i];
         if (!tensor)
             continue;
-        value->desc = (rnl_tensor_desc){.dtype = tensor->dtype, .rank = tensor->rank, .host = tensor->data};
-        memcpy(value->desc.shape, tensor->shape, sizeof tensor->shape);
+        value->desc = rnl_desc_of(tensor);
         value->described = value->is_fixed = true;
     }
 }
@@ -89,10 +95,26 @@ static rnl_status evaluate(rnl_planner *planner, rnl_op_context *context)
     return RNL_OK;
 }
 
+/* Worked out when the model was opened. */
+static bool is_done(const rnl_planner *planner, const rnl_node *node)
+{
+    bool done = false, all = true;
+    for (uint32_t i = 0; i < node->output_count; i++) {
+        if (node->outputs[i] == RNL_NO_VALUE)
+            continue;
+        done = true;
+        all = all && planner->model->constants.tensors[node->outputs[i]];
+    }
+    return done && all;
+}
+
 static rnl_status describe_node(rnl_planner *planner, uint32_t index)
 {
     const rnl_node *node = &planner->graph->nodes[index];
     rnl_op_context context;
+    planner->on_host[index] = is_done(planner, node);
+    if (planner->on_host[index])
+        return RNL_OK;
     TRY(rnl_plan_context(planner, node, &context));
     TRY(node->schema->infer(&context));
     for (size_t i = 0; i < context.output_count; i++) {

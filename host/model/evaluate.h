@@ -8,6 +8,7 @@
 
 /* Describes every value in topological order; evaluates small tensors whose inputs are all known. */
 RNL_NODISCARD rnl_status rnl_plan_describe(rnl_planner *planner);
+rnl_tensor_desc rnl_desc_of(const rnl_host_tensor *tensor);
 /* Marks what the outputs need on the device, backwards. */
 void rnl_plan_mark_needed(rnl_planner *planner);
 /* Fills in the descriptions that a node's inference, evaluation or lowering sees. The arrays are the planner's scratch.

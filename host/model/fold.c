@@ -109,7 +109,7 @@ static bool has_input(const rnl_node *node, size_t index)
 
 bool rnl_fold_takes_anchor(const rnl_planner *planner, const rnl_node *node)
 {
-    const rnl_host_tensor *weight = planner->graph->values[node->inputs[1]].constant;
+    const rnl_host_tensor *weight = planner->model->constants.tensors[node->inputs[1]];
     if (!weight || weight->dtype != RNL_F32) /* a narrower type would be rounded once more */
         return false;
     if (!has_input(node, 2))

@@ -96,7 +96,7 @@ static rnl_status place(rnl_lowering *lowering, uint32_t index)
 {
     const rnl_value *value = &lowering->planner->graph->values[index];
     rnl_plan_value *placed = &lowering->planner->values[index];
-    if (value->constant)
+    if (lowering->planner->model->constants.tensors[index])
         TRY(use_weight(lowering, index, RNL_PACKING_PLAIN, 0, &placed->view));
     else if (value->input_index >= 0)
         TRY(place_input(lowering, placed, value->input_index));
@@ -165,7 +165,7 @@ rnl_status rnl_lower_conv_weight(rnl_lowering *lowering, size_t index, rnl_packi
                                  rnl_view *out_view)
 {
     uint32_t value = lowering->context.node->inputs[index];
-    if (lowering->planner->graph->values[value].constant)
+    if (lowering->planner->model->constants.tensors[value])
         return use_weight(lowering, value, packing, groups, out_view);
     rnl_view source;
     int64_t elements;

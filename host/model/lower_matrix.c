@@ -39,7 +39,7 @@ bool rnl_matrix_is_convolution(const rnl_planner *planner, const rnl_node *node)
     const rnl_tensor_desc *a = describe(planner, node->inputs[0]), *b = describe(planner, node->inputs[1]);
     bool is_float = (RNL_TYPES_FLOAT & RNL_TYPE_BIT(a->dtype)) != 0;
     bool turned = rnl_node_int(node, "transB", 0) != 0;
-    return is_ours(planner) && is_float && planner->graph->values[node->inputs[1]].constant && a->rank >= 2 &&
+    return is_ours(planner) && is_float && planner->model->constants.tensors[node->inputs[1]] && a->rank >= 2 &&
            a->rank <= 2 + RNL_MAX_SPATIAL && b->rank == 2 && !rnl_node_int(node, "transA", 0) &&
            b->shape[turned ? 0 : 1] >= MIN_PACKED_COLUMNS && b->shape[turned ? 1 : 0] > 0 &&
            (strcmp(node->op_type, "MatMul") == 0 || rnl_fold_takes_anchor(planner, node));

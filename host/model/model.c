@@ -25,6 +25,7 @@ void rnl_model_release(rnl_model *model)
     if (model->has_cache)
         rnl_plan_cache_free(&model->plans);
     rnl_weights_free(&model->weights);
+    rnl_constants_free(&model->constants);
     if (model->has_lock)
         pthread_mutex_destroy(&model->progress_lock);
     rnl_device_release(model->device);
@@ -172,7 +173,8 @@ static rnl_status init_model(rnl_model *model, const rnl_model_options *options)
     model->has_lock = true;
     TRY(rnl_plan_cache_init(&model->plans, limit));
     model->has_cache = true;
-    TRY(rnl_weights_init(&model->weights, model->device, model->graph));
+    TRY(rnl_constants_init(&model->constants, model->graph));
+    TRY(rnl_weights_init(&model->weights, model->device, model->graph, model->constants.tensors));
     model->content_inputs = rnl_graph_content_inputs(model->graph);
     return has_fixed_shapes(model) ? plan_fixed_shapes(model) : RNL_OK;
 }

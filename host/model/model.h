@@ -3,6 +3,7 @@
 #ifndef RUNNEL_MODEL_MODEL_H
 #define RUNNEL_MODEL_MODEL_H
 
+#include "model/constants.h"
 #include "model/plan.h"
 #include "model/plan_cache.h"
 #include "model/weights.h"
@@ -13,6 +14,7 @@ struct rnl_model {
     rnl_graph *graph;   /* retained */
     rnl_device *device; /* retained */
     rnl_model_options options;
+    rnl_constants constants;
     rnl_weights weights;
     rnl_plan_cache plans;
     uint64_t content_inputs;       /* bit i: shapes depend on the contents of graph input i */

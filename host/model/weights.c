@@ -13,19 +13,20 @@
 /* Of the constants that the first plan has no use for, others will want few. */
 #define LATER_BYTES ((size_t)256 << 10)
 
-static size_t count_constants(const rnl_graph *graph)
+static size_t count_constants(const rnl_graph *graph, const rnl_host_tensor *const *constants)
 {
     size_t bytes = 0;
     for (size_t i = 0; i < graph->value_count; i++)
-        if (graph->values[i].constant && graph->values[i].constant->size_bytes < LARGE_BYTES &&
-            bytes < BLOCK_BYTES << 8)
-            bytes += graph->values[i].constant->size_bytes;
+        if (constants[i] && constants[i]->size_bytes < LARGE_BYTES && bytes < BLOCK_BYTES << 8)
+            bytes += constants[i]->size_bytes;
     return bytes;
 }
 
-rnl_status rnl_weights_init(rnl_weights *weights, rnl_device *device, const rnl_graph *graph)
+rnl_status rnl_weights_init(rnl_weights *weights, rnl_device *device, const rnl_graph *graph,
+                            const rnl_host_tensor *const *constants)
 {
-    *weights = (rnl_weights){.device = device, .graph = graph, .expected_bytes = count_constants(graph)};
+    *weights = (rnl_weights){
+        .device = device, .graph = graph, .constants = constants, .expected_bytes = count_constants(graph, constants)};
     TRY(rnl_alloc(graph->value_count, sizeof *weights->first, &weights->first));
     rnl_status status = rnl_stream_create(device, &weights->stream);
     if (status == RNL_OK && pthread_mutex_init(&weights->lock, NULL) != 0)
@@ -133,24 +134,24 @@ static rnl_status keep_numbers(const double *numbers, size_t count, rnl_weight *
 
 static rnl_status add(rnl_weights *weights, const double *numbers, size_t count, rnl_weight *weight)
 {
-    const rnl_value *value = &weights->graph->values[weight->key.value];
+    const rnl_host_tensor *constant = weights->constants[weight->key.value];
     rnl_status status = RNL_OK;
     GOTO(rnl_grow(&weights->items, &weights->capacity, weights->count + 1, sizeof *weights->items));
     GOTO(keep_numbers(numbers, count, weight));
-    GOTO(describe(value->constant, weight));
+    GOTO(describe(constant, weight));
     GOTO(find_place(weights, weight));
     weights->blocks[weight->block].used_bytes = weight->offset_bytes + weight->size_bytes;
     weight->next = weights->first[weight->key.value];
     weights->items[weights->count++] = *weight;
     weights->first[weight->key.value] = (uint32_t)weights->count;
     weights->size_bytes += weight->size_bytes;
-    size_t source = rnl_packing_is_vector(weight->key.packing) ? 0 : value->constant->size_bytes;
+    size_t source = rnl_packing_is_vector(weight->key.packing) ? 0 : constant->size_bytes;
     size_t placed = source < LARGE_BYTES ? source : 0;
     weights->expected_bytes -= placed < weights->expected_bytes ? placed : weights->expected_bytes;
     return RNL_OK;
 done:
     free(weight->numbers);
-    return rnl_error_add(status, "placing weight '%s'", value->name);
+    return rnl_error_add(status, "placing weight '%s'", weights->graph->values[weight->key.value].name);
 }
 
 /* Item + 1, or 0. */

@@ -45,6 +45,7 @@ typedef struct rnl_weight_block {
 typedef struct rnl_weights {
     rnl_device *device; /* borrowed from the model */
     const rnl_graph *graph;
+    const rnl_host_tensor *const *constants;
     rnl_stream *stream; /* uploads */
     pthread_mutex_t lock;
     uint32_t *first; /* item + 1 of each value; 0: none */
@@ -65,7 +66,9 @@ typedef struct rnl_weight_place {
     size_t offset_bytes, size_bytes;
 } rnl_weight_place;
 
-RNL_NODISCARD rnl_status rnl_weights_init(rnl_weights *weights, rnl_device *device, const rnl_graph *graph);
+/* `constants`, one a value, are the model's and stay. */
+RNL_NODISCARD rnl_status rnl_weights_init(rnl_weights *weights, rnl_device *device, const rnl_graph *graph,
+                                          const rnl_host_tensor *const *constants);
 void rnl_weights_free(rnl_weights *weights);
 
 /* True when there is a weight of this key. Any thread. */

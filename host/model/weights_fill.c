@@ -32,7 +32,7 @@ typedef struct job_list {
 
 static const rnl_host_tensor *tensor_of(const rnl_weights *weights, const rnl_weight *weight)
 {
-    return weights->graph->values[weight->key.value].constant;
+    return weights->constants[weight->key.value];
 }
 
 static rnl_status list_jobs(const rnl_weights *weights, job_list *list)

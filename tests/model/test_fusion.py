@@ -209,6 +209,19 @@ class FusionTest(unittest.TestCase):
             x = net.add("Add", net.gelu(net.add("Add", x, net.weight(24))), net.input(*shape[:-1], 24))
             self.check(net, x)
 
+    def test_constants_worked_out_before(self):
+        net = FusionNet()
+        half = net.constant((net.random.standard_normal((90, 80)) / 9).astype(np.float16))
+        weight = net.add("Mul", net.add("Cast", net.add("Transpose", half, perm=[1, 0]), to=TensorProto.FLOAT), net.weight(90))
+        bias = net.add("Concat", net.add("Neg", net.weight(40)), net.weight(50), axis=0)
+        x = net.add("MatMul", net.input(3, 80), weight)
+        self.check(net, net.add("Relu", net.add("Add", x, bias)), steps=1)
+        net = FusionNet()
+        weight = net.reshape(net.add("Slice", net.weight(4, 4096), net.constant(np.array([0])), net.constant(np.array([144 * 7])),
+                                     net.constant(np.array([1]))), 16, 28, 3, 3)
+        x = net.add("Conv", net.input(1, 28, 5, 5), weight)
+        self.check(net, net.batch_norm(x, 16), steps=1 + ACROSS)
+
     def test_product_with_turned_factor(self):
         net = FusionNet()
         x = net.add("Transpose", net.input(20, 6), perm=[1, 0])
