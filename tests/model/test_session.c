@@ -72,13 +72,16 @@ static void run_and_check(rnl_session *runner, int64_t rows)
 
 START_TEST(test_shapes_come_and_go)
 {
+    rnl_model_stats first, stats;
+    run_and_check(session, 1);
+    rnl_model_get_stats(model, &first);
+    ck_assert_uint_ge(first.weight_bytes, sizeof small_weight + sizeof small_bias); /* packed, they may be larger */
     for (int round = 0; round < 2; round++)
         for (int64_t rows = 1; rows <= ROWS; rows++)
             run_and_check(session, rows);
-    rnl_model_stats stats;
     rnl_model_get_stats(model, &stats);
     ck_assert_uint_eq(stats.plans_built, ROWS);
-    ck_assert_uint_eq(stats.weight_bytes, sizeof small_weight + sizeof small_bias);
+    ck_assert_uint_eq(stats.weight_bytes, first.weight_bytes);
 }
 END_TEST
 
