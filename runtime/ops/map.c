@@ -4,6 +4,7 @@
 #include "ops/chain.h"
 #include "ops/map_table.h"
 #include "ops/step_build.h"
+#include "ops/transpose.h"
 
 #define FLAT_ITEMS 4 /* elements of a work-item, as in map.cl */
 
@@ -145,6 +146,11 @@ rnl_status rnl_op_map(rnl_step_list *list, rnl_map_op op, float p0, float p1, co
     if (rnl_view_elements(dst) == 0)
         return RNL_OK;
     rnl_dims_coalesce(&dims);
+    bool done = false;
+    if (op == RNL_MAP_COPY && srcs[0].dtype == dst->dtype)
+        TRY(rnl_op_transpose(list, &dims, srcs, dst, index64, &done));
+    if (done)
+        return RNL_OK;
 
     rnl_step_begin(&step, list, "map:portable", index64);
     rnl_step_define(&step, "%s", rnl_map_row_of(op)->option);
