@@ -35,12 +35,14 @@ static int64_t items_of(int64_t rows, int64_t columns, int64_t item_rows, int64_
     return rows / item_rows * (columns / item_columns);
 }
 
-/* As in tile.clh: two tiles of each factor, each row four floats longer. */
+/* As in tile.clh: two tiles of each factor, each row four floats longer. Emulated devices allow kernels fewer
+ * work-items than they report. */
 static bool fits(const rnl_device *device, const tile_kind *kind)
 {
     const int64_t bytes = 2 * kind->depth * (kind->rows + 4 + kind->columns + 4) * (int64_t)sizeof(float);
     const int64_t items = items_of(kind->rows, kind->columns, kind->item_rows, kind->item_columns);
-    return (uint64_t)bytes <= device->info.local_memory_bytes && (uint64_t)items <= device->info.max_work_group_size;
+    return !device->info.emulated && (uint64_t)bytes <= device->info.local_memory_bytes &&
+           (uint64_t)items <= device->info.max_work_group_size;
 }
 
 static rnl_tile make_tile(const tile_kind *kind, const rnl_tile_product *product, int64_t parts)

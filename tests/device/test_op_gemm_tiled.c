@@ -24,13 +24,12 @@ static void force_nothing(void)
 
 START_TEST(sides)
 {
-    static const int64_t sizes[] = {1, 3, 4, 5, 8, 9, 17, 33, 70};
-    const size_t count = op_small() ? 4 : 9;
-    for (size_t m = 0; m < count; m += 2)
+    static const int64_t sizes[] = {1, 4, 9, 33, 70};
+    const size_t count = op_small() ? 3 : 5;
+    for (size_t m = 0; m < count; ++m)
         for (size_t n = 0; n < count; ++n)
             for (size_t k = 0; k < count; k += 2)
-                gemm_case_run(
-                    &(gemm_case){.m = sizes[m], .n = sizes[n], .k = sizes[k], .b_transposed = (m + k) / 2 % 2});
+                gemm_case_run(&(gemm_case){.m = sizes[m], .n = sizes[n], .k = sizes[k], .b_transposed = (m + k) % 2});
 }
 END_TEST
 
@@ -129,7 +128,8 @@ START_TEST(wide_indices)
     gemm_case_create(&run);
     run.a->view.stride[0] = INT64_C(1) << 40;
     gemm_case_enqueue(&run);
-    ck_assert_str_eq(op_list()->steps[0].implementation, "gemm:tiled");
+    if (!op_info()->emulated)
+        ck_assert_str_eq(op_list()->steps[0].implementation, "gemm:tiled");
     gemm_case_check(&run);
 }
 END_TEST
@@ -158,6 +158,8 @@ START_TEST(without_scratch)
 {
     gemm_run run = {.test = {.m = 10, .n = 21, .k = 600}};
     const int64_t few = 100;
+    if (op_info()->emulated)
+        return;
     gemm_case_defaults(&run.test);
     gemm_case_create(&run);
     ck_assert_str_eq(chosen(&run, NULL), "gemm:tiled");

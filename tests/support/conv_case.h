@@ -26,7 +26,7 @@ typedef struct conv_case {
     bool pack_on_device;                      /* the weights, from the order that models have */
     rnl_dtype dtype;                          /* 0: F32 */
     unsigned chain;                           /* CONV_CHAIN_…; 0: no chain */
-    const char *implementation;               /* that is expected; NULL: any */
+    const char *implementation;               /* that is expected, but for emulated devices; NULL: any */
 } conv_case;
 
 void conv_case_run(const conv_case *test);
