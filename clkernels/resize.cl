@@ -21,47 +21,9 @@
 #endif
 typedef COMPUTE(T) value_t;
 
-// Division may be off by a few units; which sample is nearest must not depend on that.
-static inline float position_of(const idx_t x, const float8 map)
-{
-    const float above = (float)x * map.s0 + map.s1, quotient = above / map.s2;
-    return quotient + fma(-quotient, map.s2, above) / map.s2 + map.s3 - map.s4;
-}
+#include "resize.clh"
 
-static inline float clamp_float(const float x, const float low, const float high)
-{
-    return x < low ? low : x > high ? high : x;
-}
-
-// Through int, since floor is a slow call in some compilers; x is within int.
-static inline idx_t floor_index(const float x)
-{
-    const idx_t whole = (idx_t)x;
-    return (float)whole > x ? whole - 1 : whole;
-}
-#define ceil_index(x) (-floor_index(-(x)))
-
-static inline idx_t clamp_index(const idx_t sample, const idx_t size)
-{
-    return sample < 0 ? 0 : sample >= size ? size - 1 : sample;
-}
-
-#if MODE == 0
-#if NEAREST == 0
-#define NEAREST_TO(position) ceil_index((position)-0.5f)
-#elif NEAREST == 1
-#define NEAREST_TO(position) floor_index((position) + 0.5f)
-#elif NEAREST == 2
-#define NEAREST_TO(position) floor_index(position)
-#else
-#define NEAREST_TO(position) ceil_index(position)
-#endif
-static inline idx_t nearest_index(const float position, const idx_t size)
-{
-    return clamp_index(NEAREST_TO(clamp_float(position, -1.0f, (float)size)), size);
-}
-
-#else
+#if MODE != 0
 #if MODE == 1
 #define RADIUS 1
 #define WEIGHT(distance) fmax(1.0f - fabs(distance), 0.0f)

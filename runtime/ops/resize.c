@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/resize.h"
-#include "ops/step_build.h"
+#include "ops/implementation.h"
+#include "ops/resize_plan.h"
 #include <math.h>
 
-#define MAX_AXES 3
+#define MAX_AXES RNL_RESIZE_MAX_AXES
 #define MAX_SIZE (1 << 24)    /* positions are floats */
 #define MAX_STRETCH (1 << 20) /* source elements that one result of an antialiased axis takes in */
-
-/* Position in src of coordinate x, step by step in f32: (x * multiply + add) / divide + offset - half. */
-typedef struct position_map {
-    float multiply, add, divide, offset, half, unused[3]; /* a float8 */
-} position_map;
 
 static float symmetric_offset(float scale, int64_t from, int64_t to)
 {
@@ -18,27 +14,27 @@ static float symmetric_offset(float scale, int64_t from, int64_t to)
     return (float)from / 2 * (1 - adjustment);
 }
 
-static position_map map_of(const rnl_resize_params *params, size_t axis, int64_t from, int64_t to)
+static rnl_position_map map_of(const rnl_resize_params *params, size_t axis, int64_t from, int64_t to)
 {
     const float scale = params->scale[axis], last = (float)(from - 1), to_last = (float)(to - 1);
     const float begin = params->roi_begin[axis], end = params->roi_end[axis];
-    const position_map start = {.divide = 1}, half_pixel = {1, 0.5f, scale, 0, 0.5f, {0}};
+    const rnl_position_map start = {.divide = 1}, half_pixel = {1, 0.5f, scale, 0, 0.5f, {0}};
     switch (params->coordinates) {
     case RNL_RESIZE_HALF_PIXEL:
         break;
     case RNL_RESIZE_HALF_PIXEL_SYMMETRIC:
-        return (position_map){1, 0.5f, scale, symmetric_offset(scale, from, to), 0.5f, {0}};
+        return (rnl_position_map){1, 0.5f, scale, symmetric_offset(scale, from, to), 0.5f, {0}};
     case RNL_RESIZE_PYTORCH_HALF_PIXEL:
         return to > 1 ? half_pixel : start;
     case RNL_RESIZE_ALIGN_CORNERS:
-        return to > 1 ? (position_map){last, 0, to_last, 0, 0, {0}} : start;
+        return to > 1 ? (rnl_position_map){last, 0, to_last, 0, 0, {0}} : start;
     case RNL_RESIZE_ASYMMETRIC:
-        return (position_map){1, 0, scale, 0, 0, {0}};
+        return (rnl_position_map){1, 0, scale, 0, 0, {0}};
     case RNL_RESIZE_TF_HALF_PIXEL_FOR_NN:
-        return (position_map){1, 0.5f, scale, 0, 0, {0}};
+        return (rnl_position_map){1, 0.5f, scale, 0, 0, {0}};
     case RNL_RESIZE_TF_CROP_AND_RESIZE:
-        return to > 1 ? (position_map){(end - begin) * last, 0, to_last, begin * last, 0, {0}}
-                      : (position_map){0, 0, 1, 0.5f * (begin + end) * last, 0, {0}};
+        return to > 1 ? (rnl_position_map){(end - begin) * last, 0, to_last, begin * last, 0, {0}}
+                      : (rnl_position_map){0, 0, 1, 0.5f * (begin + end) * last, 0, {0}};
     }
     return half_pixel;
 }
@@ -114,21 +110,26 @@ static rnl_dims walk_of(const rnl_view *src, const rnl_view *dst, const size_t *
     return dims;
 }
 
-static void add_axes(rnl_step_builder *step, const rnl_resize_params *params, const rnl_view *src, const rnl_view *dst,
-                     const size_t *axes, size_t count)
+rnl_position_map rnl_resize_map(const rnl_resize_problem *problem, size_t axis)
 {
+    const rnl_view *src = problem->src, *dst = problem->dst;
+    if (is_resized(problem->params, axis, src, dst))
+        return map_of(problem->params, axis, src->shape[axis], dst->shape[axis]);
+    return (rnl_position_map){.multiply = 1, .divide = 1};
+}
+
+static void add_axes(rnl_step_builder *step, const rnl_resize_problem *problem)
+{
+    const rnl_resize_params *params = problem->params;
     int64_t size[4] = {1, 1, 1, 1}, stride[4] = {0};
     float stretch[4] = {1, 1, 1, 1};
-    position_map maps[MAX_AXES] = {{.divide = 1}, {.divide = 1}, {.divide = 1}};
-    for (size_t a = 0; a < count; ++a) {
-        const size_t i = axes[a];
-        size[a] = src->shape[i];
-        stride[a] = src->stride[i];
+    rnl_position_map maps[MAX_AXES] = {{.divide = 1}, {.divide = 1}, {.divide = 1}};
+    for (size_t a = 0; a < problem->count; ++a) {
+        const size_t i = problem->axes[a];
+        size[a] = problem->src->shape[i];
+        stride[a] = problem->src->stride[i];
         stretch[a] = params->antialias && params->scale[i] < 1 ? 1 / params->scale[i] : 1;
-        if (is_resized(params, i, src, dst))
-            maps[a] = map_of(params, i, src->shape[i], dst->shape[i]);
-        else
-            maps[a].multiply = 1;
+        maps[a] = rnl_resize_map(problem, i);
     }
     rnl_step_indices(step, 4, size, 4, 1);
     rnl_step_indices(step, 4, stride, 4, 0);
@@ -149,29 +150,38 @@ static void add_defines(rnl_step_builder *step, const rnl_resize_params *params,
     rnl_step_define(step, "NEAREST=%d", nearest ? (int)params->nearest : 0);
 }
 
-rnl_status rnl_op_resize(rnl_step_list *list, const rnl_resize_params *params, const rnl_view *src, const rnl_view *dst)
+static rnl_status append_portable(rnl_step_list *list, const char *name, const void *data)
 {
-    bool index64 = false;
-    size_t axes[MAX_AXES] = {0}, count = 0;
+    const rnl_resize_problem *problem = data;
+    const rnl_resize_params *params = problem->params;
+    const uint64_t elements = (uint64_t)rnl_view_elements(problem->dst);
+    const rnl_dims dims = walk_of(problem->src, problem->dst, problem->axes, problem->count);
     rnl_step_builder step;
-    TRY(rnl_views_check((const rnl_view *[]){src, dst}, 2, &index64), "operands of Resize");
-    TRY(check(params, src, dst));
-    const uint64_t elements = (uint64_t)rnl_view_elements(dst);
-    if (elements == 0)
-        return RNL_OK;
-    TRY(find_axes(params, src, dst, axes, &count));
-    const rnl_dims dims = walk_of(src, dst, axes, count);
-
-    rnl_step_begin(&step, list, "resize:portable", index64);
-    add_defines(&step, params, src->dtype, count);
-    rnl_step_view(&step, dst);
-    rnl_step_view(&step, src);
-    add_axes(&step, params, src, dst, axes, count);
+    rnl_step_begin(&step, list, name, problem->index64);
+    add_defines(&step, params, problem->src->dtype, problem->count);
+    rnl_step_view(&step, problem->dst);
+    rnl_step_view(&step, problem->src);
+    add_axes(&step, problem);
     rnl_step_float(&step, params->cubic_a);
     rnl_step_float(&step, params->extrapolation_value);
     rnl_step_rows(&step, &dims);
-    step.step.bytes = (elements + (uint64_t)rnl_view_elements(src)) * rnl_dtype_bytes(src->dtype);
-    step.step.flops = elements * (params->mode == RNL_RESIZE_NEAREST ? 0 : 4 * (uint64_t)params->mode * count);
-    rnl_step_writes(&step, dst->slot);
+    step.step.bytes = (elements + (uint64_t)rnl_view_elements(problem->src)) * rnl_dtype_bytes(problem->src->dtype);
+    step.step.flops = elements * (params->mode == RNL_RESIZE_NEAREST ? 0 : 4 * (uint64_t)params->mode * problem->count);
+    rnl_step_writes(&step, problem->dst->slot);
     return rnl_step_end(&step, "resize.cl", "resize");
+}
+
+rnl_status rnl_op_resize(rnl_step_list *list, const rnl_resize_params *params, const rnl_view *src, const rnl_view *dst)
+{
+    static const rnl_implementation implementations[] = {
+        {"resize:vectors", rnl_resize_vectors_apply, NULL, rnl_resize_vectors_append},
+        {"resize:portable", NULL, NULL, append_portable},
+    };
+    rnl_resize_problem problem = {.params = params, .src = src, .dst = dst};
+    TRY(rnl_views_check((const rnl_view *[]){src, dst}, 2, &problem.index64), "operands of Resize");
+    TRY(check(params, src, dst));
+    if (rnl_view_elements(dst) == 0)
+        return RNL_OK;
+    TRY(find_axes(params, src, dst, problem.axes, &problem.count));
+    return rnl_implementation_append(implementations, 2, NULL, list, &problem);
 }

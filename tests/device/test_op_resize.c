@@ -233,6 +233,33 @@ START_TEST(interpolation_types)
 }
 END_TEST
 
+/* Samples without weight do not count, even where they are not finite. */
+START_TEST(infinities)
+{
+    const int64_t shape[] = {1, 6, 5, 7};
+    const float scale[] = {1, 1, _i % 2 ? 2 : 1, 3};
+    resize_job job = make_job(RNL_F32, 4, shape, scale, _i / 2 ? OP_CHANNELS_LAST : OP_ROW_MAJOR, OP_CHANNELS_LAST);
+    job.params.mode = RNL_RESIZE_LINEAR;
+    job.params.coordinates = RNL_RESIZE_ASYMMETRIC;
+    op_fill(job.src, OP_RANDOM, -9, 9);
+    for (int64_t c = 0; c < 6; ++c)
+        op_put(job.src, (int64_t[]){0, c, c % 5, c}, op_float(c % 2 ? INFINITY : NAN));
+    run_job(&job);
+}
+END_TEST
+
+/* Pixels of one and more vectors, whole and in part. */
+START_TEST(many_channels)
+{
+    static const int64_t channels[] = {4, 5, 16, 19, 35, 70};
+    const int64_t shape[] = {2, channels[_i % 6], 3, 4};
+    const float scale[] = {1, 1, 2, 1.7f};
+    resize_job job = make_job(_i % 4 == 3 ? RNL_F16 : RNL_F32, 4, shape, scale, OP_CHANNELS_LAST, OP_CHANNELS_LAST);
+    job.params.mode = _i / 6 ? RNL_RESIZE_LINEAR : RNL_RESIZE_NEAREST;
+    run_job(&job);
+}
+END_TEST
+
 typedef struct resize_form {
     size_t rank;
     int64_t shape[RNL_MAX_RANK];
@@ -325,17 +352,27 @@ START_TEST(nothing_and_refusals)
 }
 END_TEST
 
-int main(void)
+static void add_tests(TCase *tests)
 {
-    Suite *suite = suite_create("resize");
-    TCase *tests = op_case(suite, "resize");
+    if (!tests)
+        return;
     tcase_add_loop_test(tests, nearest, 0, 4 * 4 * 7);
     tcase_add_loop_test(tests, nearest_types, 0, 24);
     tcase_add_loop_test(tests, interpolation, 0, 4 * 2 * 7 * 4);
     tcase_add_loop_test(tests, interpolation_types, 0, 6);
+    tcase_add_loop_test(tests, infinities, 0, 4);
+    tcase_add_loop_test(tests, many_channels, 0, 12);
     tcase_add_loop_test(tests, shapes_and_strides, 0, FORMS * OP_LAYOUT_COUNT * 3);
     tcase_add_loop_test(tests, long_indices, 0, 3);
     tcase_add_loop_test(tests, onnx_reference, 0, (int)(sizeof resize_cases / sizeof *resize_cases));
+}
+
+int main(void)
+{
+    Suite *suite = suite_create("resize");
+    TCase *tests = op_case(suite, "resize");
+    add_tests(tests);
+    add_tests(op_case_as_cpu(suite, "as a CPU"));
     tcase_add_test(tests, nothing_and_refusals);
     return op_main(suite);
 }
