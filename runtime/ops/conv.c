@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/conv.h"
-#include "ops/conv_problem.h"
+#include "ops/conv_panel.h"
+#include "ops/conv_step.h"
 #include "ops/conv_tiled.h"
 #include "ops/implementation.h"
-#include "ops/step_build.h"
 #include <stdlib.h>
-
-/* The part of the grid that one work-item computes. */
-typedef struct conv_tile {
-    int64_t vector, vectors, pixels;
-} conv_tile;
 
 /* Pixels of one row that have the same taps. */
 static int64_t run_pixels(const rnl_conv_problem *problem)
@@ -27,9 +22,9 @@ static int64_t choose_pixels(const rnl_conv_problem *problem, int64_t vector)
     return pixels <= 1 ? 1 : pixels <= 2 ? 2 : pixels <= 4 ? 4 : most;
 }
 
-static conv_tile choose_tile(const rnl_device *device, const rnl_conv_problem *problem)
+static rnl_conv_tile choose_tile(const rnl_device *device, const rnl_conv_problem *problem)
 {
-    conv_tile tile = {.vector = device->vector_width};
+    rnl_conv_tile tile = {.vector = device->vector_width};
     while (tile.vector > 4 && problem->filters <= tile.vector / 2)
         tile.vector /= 2;
     tile.vectors = problem->filters > tile.vector ? 2 : 1;
@@ -44,42 +39,16 @@ static bool depthwise_applies(const rnl_device *device, const void *data)
     return problem->depthwise;
 }
 
-static conv_tile choose_depthwise_tile(const rnl_device *device, const rnl_conv_problem *problem)
+static rnl_conv_tile choose_depthwise_tile(const rnl_device *device, const rnl_conv_problem *problem)
 {
-    conv_tile tile = {.vector = device->vector_width, .vectors = 1};
+    rnl_conv_tile tile = {.vector = device->vector_width, .vectors = 1};
     while (tile.vector > problem->groups)
         tile.vector /= 2;
     tile.pixels = choose_pixels(problem, tile.vector);
     return tile;
 }
 
-static void add_int4(rnl_step_builder *step, const int64_t xyz[3], int64_t w)
-{
-    const int32_t values[4] = {(int32_t)xyz[0], (int32_t)xyz[1], (int32_t)xyz[2], (int32_t)w};
-    rnl_step_value(step, values, sizeof values);
-}
-
-static void add_arguments(rnl_step_builder *step, const rnl_conv_problem *problem, bool blocks_last)
-{
-    const int64_t rows = problem->batch * problem->dst_size[0] * problem->dst_size[1];
-    rnl_step_view(step, problem->src);
-    rnl_step_view(step, problem->weight);
-    rnl_step_view(step, problem->bias);
-    rnl_step_view(step, problem->dst);
-    add_int4(step, problem->src_size, problem->channels);
-    add_int4(step, problem->dst_size, problem->filters);
-    add_int4(step, problem->taps, problem->groups);
-    add_int4(step, problem->stride, 0);
-    add_int4(step, problem->dilation, 0);
-    add_int4(step, problem->pad, 0);
-    rnl_step_indices(step, 4, problem->src_stride, 4, 0);
-    rnl_step_indices(step, 4, problem->dst_stride, 4, 0);
-    rnl_step_indices(step, 4, problem->weight_stride, 4, 0);
-    add_int4(step, (const int64_t[]){blocks_last, rnl_view_exists(problem->bias), rows}, 0);
-    rnl_chain_arguments(step, problem->chain, 4, problem->operand_stride, 4);
-}
-
-static void add_grid(rnl_step_builder *step, const rnl_conv_problem *problem, const conv_tile *tile, int64_t blocks,
+static void add_grid(rnl_step_builder *step, const rnl_conv_problem *problem, const rnl_conv_tile *tile, int64_t blocks,
                      bool blocks_last)
 {
     const int64_t phases = problem->transposed ? problem->stride[2] : 1;
@@ -91,21 +60,8 @@ static void add_grid(rnl_step_builder *step, const rnl_conv_problem *problem, co
     rnl_step_range(step, 3, blocks_last ? last : first, local);
 }
 
-static void add_cost(rnl_step_builder *step, const rnl_conv_problem *problem)
-{
-    const uint64_t inputs = (uint64_t)rnl_view_elements(problem->src);
-    const uint64_t outputs = (uint64_t)rnl_view_elements(problem->dst);
-    const uint64_t taps = (uint64_t)(problem->taps[0] * problem->taps[1] * problem->taps[2]);
-    step->step.flops =
-        2 * taps * (problem->transposed ? inputs * (uint64_t)problem->filters : outputs * (uint64_t)problem->channels);
-    step->step.bytes = inputs * rnl_dtype_bytes(problem->src->dtype) + outputs * rnl_dtype_bytes(problem->dst->dtype) +
-                       (uint64_t)rnl_view_elements(problem->weight) * rnl_dtype_bytes(problem->weight->dtype) +
-                       rnl_chain_bytes(problem->chain);
-    step->step.flops += rnl_chain_flops(problem->chain, problem->dst);
-}
-
-static rnl_status append(rnl_step_list *list, const char *name, const rnl_conv_problem *problem, const conv_tile *tile,
-                         bool depthwise)
+static rnl_status append(rnl_step_list *list, const char *name, const rnl_conv_problem *problem,
+                         const rnl_conv_tile *tile, bool depthwise)
 {
     rnl_step_builder step;
     const int64_t width = tile->vector * tile->vectors;
@@ -114,37 +70,35 @@ static rnl_status append(rnl_step_list *list, const char *name, const rnl_conv_p
     /* On a CPU the weights of one block stay in the cache while all pixels pass. */
     const bool blocks_last = rnl_device_is_cpu(list->device);
     rnl_step_begin(&step, list, name, problem->index64);
-    rnl_step_type(&step, "T_SRC", problem->src->dtype);
-    rnl_step_type(&step, "T_BIAS", rnl_view_exists(problem->bias) ? problem->bias->dtype : problem->src->dtype);
-    rnl_step_type(&step, "T_DST", problem->dst->dtype);
-    rnl_step_define(&step, "V=%lld -DP=%lld", (long long)tile->vector, (long long)tile->pixels);
+    rnl_conv_add_defines(&step, problem, tile);
     if (!depthwise)
         rnl_step_define(&step, "NB=%lld", (long long)tile->vectors);
     if (problem->transposed)
         rnl_step_define(&step, "TRANSPOSED");
-    rnl_chain_define(&step, problem->chain, problem->operand_step);
-    add_arguments(&step, problem, blocks_last);
+    rnl_conv_add_arguments(&step, problem, blocks_last, problem->batch * problem->dst_size[0] * problem->dst_size[1],
+                           0);
     add_grid(&step, problem, tile, blocks, blocks_last);
-    add_cost(&step, problem);
+    rnl_conv_add_cost(&step, problem);
     rnl_step_writes(&step, problem->dst->slot);
     return rnl_step_end(&step, depthwise ? "conv_depthwise.cl" : "conv.cl", depthwise ? "conv_depthwise" : "conv");
 }
 
 static rnl_status append_portable(rnl_step_list *list, const char *name, const void *data)
 {
-    const conv_tile tile = choose_tile(list->device, data);
+    const rnl_conv_tile tile = choose_tile(list->device, data);
     return append(list, name, data, &tile, false);
 }
 
 static rnl_status append_depthwise(rnl_step_list *list, const char *name, const void *data)
 {
-    const conv_tile tile = choose_depthwise_tile(list->device, data);
+    const rnl_conv_tile tile = choose_depthwise_tile(list->device, data);
     return append(list, name, data, &tile, true);
 }
 
 static const rnl_implementation implementations[] = {
     {"conv:depthwise", depthwise_applies, NULL, append_depthwise},
     {"conv:tiled", rnl_conv_tiled_applies, rnl_conv_tiled_pays, rnl_conv_tiled_append},
+    {"conv:panel", rnl_conv_panel_applies, NULL, rnl_conv_panel_append},
     {"conv:portable", NULL, NULL, append_portable},
 };
 #define IMPLEMENTATIONS (sizeof implementations / sizeof *implementations)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "ops/implementation.h"
 #include "support/conv_case.h"
 #include "support/op_bench.h"
 #include <math.h>
@@ -361,7 +362,8 @@ START_TEST(costs_and_names)
 {
     make_valid();
     op_expect(RNL_OK, rnl_op_conv(op_list(), &params, &image->view, &weights, NULL, &result->view));
-    ck_assert_str_eq(op_list()->steps[0].implementation, "conv:portable");
+    ck_assert_str_eq(op_list()->steps[0].implementation,
+                     rnl_device_is_cpu(op_device()) ? "conv:panel" : "conv:portable");
     ck_assert_uint_eq(op_list()->steps[0].flops, 2u * 2 * 4 * 25 * 27);
     ck_assert_uint_eq(op_list()->steps[0].bytes, 4u * (150 + 200 + 108));
 }

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ops/conv_panel.h"
+#include "ops/conv_step.h"
+#include "ops/implementation.h"
+
+/*
+ * The tiles that there are, for devices whose registers hold `width` floats: few, since each is a program for each
+ * chain. Their results stay in registers: 32 of 16 floats, 16 of fewer.
+ */
+typedef struct panel_tile {
+    int64_t width;
+    rnl_conv_tile tile;
+} panel_tile;
+
+static const panel_tile tiles[] = {
+    {16, {16, 2, 14}}, {16, {16, 4, 7}}, {16, {16, 1, 28}}, {16, {16, 4, 1}}, {16, {8, 3, 8}},
+    {16, {8, 1, 14}},  {8, {8, 2, 6}},   {8, {8, 4, 3}},    {8, {8, 1, 12}},  {8, {8, 4, 1}},
+    {4, {4, 2, 6}},    {4, {4, 4, 3}},   {4, {4, 1, 12}},   {4, {4, 4, 1}},
+};
+
+static int64_t divide_up(int64_t a, int64_t b)
+{
+    return (a + b - 1) / b;
+}
+
+static int64_t pixel_count(const rnl_conv_problem *problem)
+{
+    return problem->batch * problem->dst_size[0] * problem->dst_size[1] * problem->dst_size[2];
+}
+
+/* Half cycles that a tile takes; rough, and the same for all CPUs. */
+static int64_t tile_cost(const rnl_conv_problem *problem, const panel_tile *candidate)
+{
+    const rnl_conv_tile *tile = &candidate->tile;
+    const int64_t taps = problem->taps[0] * problem->taps[1] * problem->taps[2];
+    const int64_t products = tile->pixels * tile->vectors;
+    const int64_t arithmetic = tile->vector > 8 ? 2 * products : products;
+    const int64_t loads = tile->pixels + (tile->vector > 8 ? 2 : 1) * tile->vectors;
+    const int64_t step = arithmetic > loads ? arithmetic : loads;
+    return taps * (problem->channels * step + 4 * tile->pixels) + 100 + 8 * tile->pixels + 6 * products;
+}
+
+static int64_t tile_runs(const rnl_conv_problem *problem, const rnl_conv_tile *tile)
+{
+    return divide_up(pixel_count(problem), tile->pixels);
+}
+
+static int64_t tile_blocks(const rnl_conv_problem *problem, const rnl_conv_tile *tile)
+{
+    return divide_up(problem->filters, tile->vector * tile->vectors) * problem->groups;
+}
+
+static const panel_tile *choose_tile(const rnl_device *device, const rnl_conv_problem *problem)
+{
+    const panel_tile *best = NULL;
+    double best_cost = 0;
+    for (size_t i = 0; i < sizeof tiles / sizeof *tiles; ++i) {
+        const panel_tile *it = &tiles[i];
+        if (it->width != device->vector_width)
+            continue;
+        const double cost = (double)tile_cost(problem, it) * (double)tile_runs(problem, &it->tile) *
+                            (double)tile_blocks(problem, &it->tile);
+        if (!best || cost < best_cost) {
+            best = it;
+            best_cost = cost;
+        }
+    }
+    return best;
+}
+
+bool rnl_conv_panel_applies(const rnl_device *device, const void *data)
+{
+    const rnl_conv_problem *problem = data;
+    int64_t pixels = problem->batch;
+    for (size_t i = 0; i < 3; ++i)
+        if (__builtin_mul_overflow(pixels, problem->dst_size[i], &pixels) || pixels > INT32_MAX / 2 ||
+            problem->taps[i] * problem->dilation[i] > INT32_MAX / 4 ||
+            problem->channels * problem->taps[2] > INT32_MAX / 4)
+            return false;
+    return rnl_device_is_cpu(device) && !problem->transposed && !problem->depthwise && choose_tile(device, problem);
+}
+
+/* Runs that a work-item computes: some microseconds' worth, but work for every processor. */
+static int64_t runs_of_item(const rnl_device *device, const rnl_conv_problem *problem, const panel_tile *tile)
+{
+    const int64_t enough = divide_up(16384, tile_cost(problem, tile));
+    const int64_t all = tile_runs(problem, &tile->tile) * tile_blocks(problem, &tile->tile);
+    const int64_t share = all / (16 * (int64_t)device->info.compute_units);
+    const int64_t most = share < enough ? share : enough;
+    return most > 1 ? most : 1;
+}
+
+/* The weights stay in the cache while all pixels pass, or each pixel while all weights do. */
+static bool weights_fit(const rnl_conv_problem *problem)
+{
+    return problem->weight_stride[3] * (int64_t)rnl_dtype_bytes(problem->weight->dtype) <= 384 * 1024;
+}
+
+rnl_status rnl_conv_panel_append(rnl_step_list *list, const char *name, const void *data)
+{
+    const rnl_conv_problem *problem = data;
+    const panel_tile *chosen = choose_tile(list->device, problem);
+    const rnl_conv_tile *tile = &chosen->tile;
+    const int64_t each = runs_of_item(list->device, problem, chosen);
+    const size_t items = (size_t)divide_up(tile_runs(problem, tile), each);
+    const size_t blocks = (size_t)tile_blocks(problem, tile);
+    const bool blocks_last = !weights_fit(problem);
+    rnl_step_builder step;
+    rnl_step_begin(&step, list, name, problem->index64);
+    rnl_conv_add_defines(&step, problem, tile);
+    rnl_step_define(&step, "NB=%lld", (long long)tile->vectors);
+    rnl_conv_add_arguments(&step, problem, blocks_last, pixel_count(problem), each);
+    rnl_step_range(&step, 2, blocks_last ? (size_t[3]){items, blocks, 1} : (size_t[3]){blocks, items, 1},
+                   (size_t[3]){1, 1, 1});
+    rnl_conv_add_cost(&step, problem);
+    rnl_step_writes(&step, problem->dst->slot);
+    return rnl_step_end(&step, "conv_panel.cl", "conv_panel");
+}

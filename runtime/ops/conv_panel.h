@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* conv:panel: convolution at the speed of a CPU's multiply-adds. Internal to the family. */
+#ifndef RUNNEL_OPS_CONV_PANEL_H
+#define RUNNEL_OPS_CONV_PANEL_H
+
+#include "ops/conv_problem.h"
+
+bool rnl_conv_panel_applies(const rnl_device *device, const void *problem);
+rnl_status rnl_conv_panel_append(rnl_step_list *list, const char *name, const void *problem);
+
+#endif
