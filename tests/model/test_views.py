@@ -254,19 +254,51 @@ class ViewsTest(unittest.TestCase):
         self.check(net, edges=1)  # a column is no row
 
     def test_every_kind_of_writer(self):
-        net = Net()
-        x = net.conv(net.input(2, 3, 6, 6), 3, 8)
-        scale = [net.weight(8), net.weight(8), net.weight(8), net.constant(np.full(8, 2, np.float32))]
-        parts = [net.add("MaxPool", x, kernel_shape=[3, 3], pads=[1] * 4), net.add("BatchNormalization", x, *scale),
-                 net.add("AveragePool", x, kernel_shape=[3, 3], pads=[1] * 4), net.add("LRN", x, size=3),
-                 net.add("ConvTranspose", x, net.weight(8, 2, 3, 3), pads=[1] * 4), net.add("Softmax", x, axis=1),
-                 net.add("Add", x, net.weight(1, 8, 1, 1)), net.add("Sum", x, x, x), net.add("Clip", x, "", ""),
-                 net.conv(x, 8, 8, groups=8), net.add("InstanceNormalization", x, net.weight(8), net.weight(8))]
-        joined = net.concat(*parts)
-        resized = net.add("Resize", x, "", net.constant(np.array([1, 1, 2, 2], np.float32)), mode="nearest")
-        pooled = net.add("GlobalAveragePool", joined)
-        net.output(joined, net.concat(resized, resized, axis=2), net.concat(pooled, net.add("GlobalMaxPool", joined)))
-        self.check(net)
+        """The parts lie in the reverse order of their writing, so that a write past a part's end spoils another."""
+        for channels in (8, 5, 19):
+            net = Net()
+            x = net.conv(net.input(2, 3, 6, 6), 3, channels)
+            norm = [net.weight(channels), net.weight(channels), net.weight(channels),
+                    net.constant(np.full(channels, 2, np.float32))]
+            parts = [net.add("MaxPool", x, kernel_shape=[3, 3], pads=[1] * 4),
+                     net.add("BatchNormalization", x, *norm),
+                     net.add("AveragePool", x, kernel_shape=[3, 3], pads=[1] * 4),
+                     net.add("LRN", x, size=3),
+                     net.add("ConvTranspose", x, net.weight(channels, 3, 3, 3), pads=[1] * 4),
+                     net.add("Softmax", x, axis=1),
+                     net.add("Add", x, net.weight(1, channels, 1, 1)),
+                     net.add("Sum", x, x, x),
+                     net.add("Clip", x, "", ""),
+                     net.conv(x, channels, channels, groups=channels),
+                     net.conv(x, channels, 2 * channels, 1, groups=channels),
+                     net.add("InstanceNormalization", x, net.weight(channels), net.weight(channels)),
+                     net.add("Relu", net.conv(x, channels, 7, 1)),
+                     net.add("Mul", net.conv(x, channels, channels), x)]
+            joined = net.concat(*reversed(parts))
+            resized = net.add("Resize", x, "", net.constant(np.array([1, 1, 2, 2], np.float32)), mode="linear")
+            pooled = net.add("GlobalAveragePool", joined)
+            most = net.add("GlobalMaxPool", joined)
+            net.output(joined, net.concat(net.add("Tanh", resized), resized, axis=3), net.concat(most, pooled))
+            self.check(net)
+
+    def test_every_kind_of_writer_of_rows(self):
+        for columns in (8, 5, 19):
+            net = Net()
+            x = net.input(3, 4, columns)
+            vector = net.weight(columns)
+            parts = [net.add("MatMul", x, net.weight(columns, columns)),
+                     net.add("Add", net.add("MatMul", x, net.weight(columns, columns + 2)), net.weight(columns + 2)),
+                     net.add("LayerNormalization", x, vector, vector),
+                     net.add("Softmax", x, axis=-1),
+                     net.add("ReduceSum", x, net.constant(np.array([2], np.int64)), keepdims=1),
+                     net.add("Gather", x, net.constant(np.array([2, 0, 1], np.int64)), axis=2),
+                     net.add("Tile", x, net.constant(np.array([1, 1, 2], np.int64))),
+                     net.add("Cast", net.add("Cast", x, to=TensorProto.FLOAT16), to=TensorProto.FLOAT),
+                     net.add("Where", net.constant(np.arange(columns) % 3 == 0), x, net.add("Neg", x)),
+                     net.add("Relu", x)]
+            joined = net.concat(*reversed(parts), axis=2)
+            net.output(joined, net.add("ReduceSum", joined, net.constant(np.array([1], np.int64))))
+            self.check(net)
 
     def test_nothing_in_a_part(self):
         net = Net()
