@@ -2,6 +2,7 @@
 #include "ops/map.h"
 #include "base/memory.h"
 #include "ops/chain.h"
+#include "ops/copy.h"
 #include "ops/map_table.h"
 #include "ops/step_build.h"
 #include "ops/transpose.h"
@@ -133,6 +134,14 @@ static rnl_status append_chain(rnl_step_list *list, rnl_map_op op, float p0, flo
     return rnl_op_chain(list, &chain, dst);
 }
 
+static rnl_status append_copy(rnl_step_list *list, const rnl_dims *dims, const rnl_view *src, const rnl_view *dst,
+                              bool index64)
+{
+    bool done = false;
+    TRY(rnl_op_transpose(list, dims, src, dst, index64, &done));
+    return done ? RNL_OK : rnl_op_copy(list, dims, src, dst, index64);
+}
+
 rnl_status rnl_op_map(rnl_step_list *list, rnl_map_op op, float p0, float p1, const rnl_view *srcs, size_t src_count,
                       const rnl_view *dst)
 {
@@ -146,11 +155,8 @@ rnl_status rnl_op_map(rnl_step_list *list, rnl_map_op op, float p0, float p1, co
     if (rnl_view_elements(dst) == 0)
         return RNL_OK;
     rnl_dims_coalesce(&dims);
-    bool done = false;
     if (op == RNL_MAP_COPY && srcs[0].dtype == dst->dtype)
-        TRY(rnl_op_transpose(list, &dims, srcs, dst, index64, &done));
-    if (done)
-        return RNL_OK;
+        return append_copy(list, &dims, srcs, dst, index64);
 
     rnl_step_begin(&step, list, "map:portable", index64);
     rnl_step_define(&step, "%s", rnl_map_row_of(op)->option);
