@@ -91,6 +91,50 @@ START_TEST(test_expand)
 }
 END_TEST
 
+START_TEST(test_pieces)
+{
+    int64_t sizes[RNL_MAX_RANK];
+    size_t count;
+    rnl_view view = rnl_view_row_major(0, RNL_F32, 4, (int64_t[]){4, 1, 6, 5}), a, b;
+    ck_assert(rnl_view_pieces(&view, 3, (int64_t[]){2, 12, 5}, &count, sizes));
+    ck_assert_uint_eq(count, 4);
+    ck_assert_mem_eq(sizes, ((int64_t[]){2, 2, 6, 5}), 4 * sizeof *sizes);
+    rnl_view shuffled = rnl_view_permute(&view, (size_t[]){3, 2, 1, 0}); /* 5 x 6 x 1 x 4 */
+    ck_assert(rnl_view_pieces(&shuffled, 2, (int64_t[]){10, 12}, &count, sizes));
+    ck_assert(rnl_view_reshape(&shuffled, count, sizes, &a));
+    check_same_elements(&shuffled, &a);
+    view = rnl_view_row_major(0, RNL_F32, 2, (int64_t[]){10, 12});
+    ck_assert(rnl_view_reshape(&view, count, sizes, &b));
+    check_same_elements(&view, &b);
+    ck_assert(rnl_view_pieces(&view, 1, (int64_t[]){120}, &count, sizes));
+    ck_assert_uint_eq(count, 2);
+    ck_assert(!rnl_view_pieces(&view, 2, (int64_t[]){12, 10}, &count, sizes));
+    ck_assert(!rnl_view_pieces(&view, 2, (int64_t[]){10, 13}, &count, sizes));
+    view = rnl_view_row_major(0, RNL_F32, 1, (int64_t[]){1});
+    ck_assert(rnl_view_pieces(&view, 0, NULL, &count, sizes));
+    ck_assert_uint_eq(count, 0);
+    view = rnl_view_row_major(0, RNL_F32, 1, (int64_t[]){1024});
+    ck_assert(!rnl_view_pieces(&view, 10, (int64_t[]){2, 2, 2, 2, 2, 2, 2, 2, 2, 2}, &count, sizes));
+}
+END_TEST
+
+START_TEST(test_same)
+{
+    rnl_view whole = rnl_view_channels_last(3, RNL_F32, 4, (int64_t[]){2, 6, 4, 1}), a = whole, b = whole;
+    b.stride[3] = 77; /* of one column */
+    ck_assert(rnl_view_is_same(&a, &b));
+    rnl_view_slice(&a, 1, 2, 3, 1);
+    ck_assert(!rnl_view_is_same(&a, &b));
+    rnl_view_slice(&b, 1, 0, 3, 1);
+    ck_assert(!rnl_view_is_same(&a, &b));
+    b = whole;
+    b.slot = 4;
+    ck_assert(!rnl_view_is_same(&whole, &b));
+    b = rnl_view_row_major(3, RNL_F32, 4, whole.shape);
+    ck_assert(!rnl_view_is_same(&whole, &b));
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("view");
@@ -100,6 +144,8 @@ int main(void)
     tcase_add_test(tcase, test_reshape_of_views);
     tcase_add_test(tcase, test_slice_and_permute);
     tcase_add_test(tcase, test_expand);
+    tcase_add_test(tcase, test_pieces);
+    tcase_add_test(tcase, test_same);
     suite_add_tcase(suite, tcase);
     return test_run(suite, false);
 }
