@@ -36,8 +36,8 @@ typedef struct rnl_bench {
     size_t layer_count;
     rnl_bench_total *totals; /* as many as total_count; the longest first */
     size_t total_count;
-    double layers_ms;
-    bool device_clock; /* of all layers */
+    double layers_ms, layers_min_ms; /* sums of `ms` and `min_ms` */
+    bool device_clock;               /* of all layers */
 } rnl_bench;
 
 /* The middle one of a sorted list, or the mean of the middle two. */

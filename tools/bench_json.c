@@ -53,6 +53,7 @@ static json_t *describe(const rnl_job *job, const rnl_bench *bench)
             root, "peak",
             json_pack("{s:f, s:f}", "flops_per_s", bench->peak.flops_per_s, "bytes_per_s", bench->peak.bytes_per_s));
         json_object_set_new(root, "layers_ms", json_real(bench->layers_ms));
+        json_object_set_new(root, "layers_min_ms", json_real(bench->layers_min_ms));
         json_object_set_new(root, "layers", describe_layers(bench));
         json_object_set_new(root, "totals", describe_totals(bench));
     }

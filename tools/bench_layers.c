@@ -18,7 +18,7 @@ static double bound_ms(const rnl_step_profile *step, const rnl_bench_peak *peak,
 /* times: one row a step, one column a run. */
 static void fill_layers(rnl_bench *bench, double *times, size_t runs)
 {
-    bench->layers_ms = 0;
+    bench->layers_ms = bench->layers_min_ms = 0;
     bench->device_clock = true;
     for (size_t i = 0; i < bench->layer_count; i++) {
         rnl_bench_layer *layer = &bench->layers[i];
@@ -28,6 +28,7 @@ static void fill_layers(rnl_bench *bench, double *times, size_t runs)
         layer->min_ms = times[i * runs];
         layer->reached = bound_ms(&layer->step, &bench->peak, &layer->compute_bound) / layer->ms;
         bench->layers_ms += layer->ms;
+        bench->layers_min_ms += layer->min_ms;
         bench->device_clock = bench->device_clock && layer->step.device_clock;
     }
     for (size_t i = 0; i < bench->layer_count; i++)
@@ -149,8 +150,9 @@ void rnl_bench_print_layers(const rnl_job *job, const rnl_bench *bench, FILE *ou
     (void)job;
     fprintf(out, "peak: %.1f GFLOP/s, %.1f GB/s (float32 multiply-adds; a[i] = b[i] + s * c[i] in memory)\n",
             bench->peak.flops_per_s * 1e-9, bench->peak.bytes_per_s * 1e-9);
-    fprintf(out, "steps: %.3f ms of %.3f ms a run%s\n\n", bench->layers_ms, bench->median_ms,
-            bench->device_clock ? "" : ", measured with a wait after each step, by the host's clock");
+    fprintf(out, "steps: %.3f ms of %.3f ms a run, %.3f ms at their shortest%s\n\n", bench->layers_ms, bench->median_ms,
+            bench->layers_min_ms,
+            bench->device_clock ? "" : "; measured with a wait after each step, by the host's clock");
     fprintf(
         out,
         " step        ms   share   GFLOP/s     GB/s  bound        implementation           operator           node\n");

@@ -41,6 +41,7 @@ class BenchTest(CommandTest):
     def test_layers(self):
         result = self.succeed("bench", self.network(), *QUICK, "--layers")
         self.assertRegex(result.line("peak: "), r"^peak: \d+\.\d GFLOP/s, \d+\.\d GB/s ")
+        self.assertRegex(result.line("steps: "), r"^steps: \d+\.\d{3} ms of \d+\.\d{3} ms a run, \d+\.\d{3} ms at their ")
         layers = self.layers(result)
         self.assertEqual([int(layer[1]) for layer in layers], list(range(len(layers))))
         self.assertEqual([layer[6] for layer in layers if layer[7] == "product"][-1], "MatMul")
