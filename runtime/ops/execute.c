@@ -129,10 +129,12 @@ static rnl_status set_args(cl_kernel kernel, const rnl_step_list *list, const rn
 }
 
 /* The step's range with a local size that the kernel allows, rounded up to whole groups. */
-static rnl_range fit_range(const rnl_range *wish, const set_entry *entry)
+static rnl_range fit_range(const rnl_device *device, const rnl_range *wish, const set_entry *entry)
 {
     rnl_range range = *wish;
-    while (!entry->fixed_group && range.local[0] * range.local[1] * range.local[2] > entry->max_group) {
+    const size_t most = entry->max_group < device->info.max_work_group_size ? entry->max_group
+                                                                            : (size_t)device->info.max_work_group_size;
+    while (!entry->fixed_group && range.local[0] * range.local[1] * range.local[2] > most) {
         size_t largest = 0;
         for (size_t i = 1; i < 3; ++i)
             if (range.local[i] > range.local[largest])
@@ -162,7 +164,7 @@ static rnl_status enqueue_kernel(rnl_stream *stream, rnl_kernel_set *set, const 
     set_entry *entry = NULL;
     TRY(find_entry(set, step, &entry));
     TRY(set_args(entry->kernel, list, step, slots, slot_count));
-    const rnl_range range = fit_range(&step->range, entry);
+    const rnl_range range = fit_range(set->device, &step->range, entry);
     TRY(check_once(set->device, entry, &range));
     TRY(rnl_kernel_enqueue(stream, entry->kernel, &range), "launching %s of %s", step->kernel,
         rnl_program_name(step->program));

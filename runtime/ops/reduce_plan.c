@@ -7,6 +7,12 @@
 #define ITEMS_A_UNIT 8 /* … for so many work-items a compute unit */
 #define SMALLEST_VECTOR 4
 
+/* Work-items, and local memory for a value of each. */
+static bool has_groups(const rnl_device *device)
+{
+    return device->info.max_work_group_size >= GROUP && device->info.local_memory_bytes >= GROUP * sizeof(double);
+}
+
 /* A group reads neighbours at once, and gets few results done faster. */
 static bool groups_pay(const rnl_dims *taken, int64_t results)
 {
@@ -59,7 +65,8 @@ void rnl_reduce_plan_make(const rnl_device *device, uint32_t axes, const rnl_vie
     else if (vectors && takes_vectors(&plan->kept))
         plan->way = RNL_REDUCE_COLUMNS;
     else
-        plan->way = groups_pay(&plan->taken, plan->results) ? RNL_REDUCE_GROUPS : RNL_REDUCE_ITEMS;
+        plan->way =
+            has_groups(device) && groups_pay(&plan->taken, plan->results) ? RNL_REDUCE_GROUPS : RNL_REDUCE_ITEMS;
     if (plan->way == RNL_REDUCE_ROWS || plan->way == RNL_REDUCE_COLUMNS)
         share_out(device, plan);
     else

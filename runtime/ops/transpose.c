@@ -6,6 +6,7 @@
 #define TILE_ROWS 16
 #define TILE_COLUMNS 32
 #define TILE 16
+#define TILE_LINES 4 /* of a work-group's work-items */
 
 #define SMALLEST_MATRIX 4 /* rows and columns from which on blocks are worth it */
 #define SHORTEST_ROW 4
@@ -99,19 +100,26 @@ static rnl_status append_three(rnl_step_list *list, const copy_problem *problem,
     return rnl_step_end(&step, "transpose.cl", interleave ? "transpose_interleave" : "transpose_separate");
 }
 
+/* A work-group and its tile, whose rows are one element longer. */
+static bool has_tiles(const rnl_device *device, const copy_problem *problem)
+{
+    return !rnl_device_is_cpu(device) && device->info.max_work_group_size >= TILE * TILE_LINES &&
+           device->info.local_memory_bytes >= TILE * (TILE + 1) * rnl_dtype_bytes(problem->dst->dtype);
+}
+
 static rnl_status append_matrices(rnl_step_list *list, const copy_problem *problem)
 {
-    const bool cpu = rnl_device_is_cpu(list->device);
-    const int64_t tile_rows = cpu ? TILE_ROWS : TILE, tile_columns = cpu ? TILE_COLUMNS : TILE, size = cpu ? 1 : TILE;
+    const bool tiles = has_tiles(list->device, problem);
+    const int64_t tile_rows = tiles ? TILE : TILE_ROWS, tile_columns = tiles ? TILE : TILE_COLUMNS;
+    const size_t size = tiles ? TILE : 1, lines = tiles ? TILE_LINES : 1;
     rnl_step_builder step;
     begin(&step, list, "copy:transpose", problem->src, problem->dst, problem->index64);
     add_matrices(&step, problem);
-    const size_t lines = cpu ? 1 : 4;
     rnl_step_range(&step, 3,
-                   (size_t[3]){parts(problem->columns, tile_columns) * (size_t)size,
-                               parts(problem->rows, tile_rows) * lines, (size_t)rnl_dims_elements(&problem->batches)},
-                   (size_t[3]){(size_t)size, lines, 1});
-    return rnl_step_end(&step, "transpose.cl", cpu ? "transpose_blocks" : "transpose_tiles");
+                   (size_t[3]){parts(problem->columns, tile_columns) * size, parts(problem->rows, tile_rows) * lines,
+                               (size_t)rnl_dims_elements(&problem->batches)},
+                   (size_t[3]){size, lines, 1});
+    return rnl_step_end(&step, "transpose.cl", tiles ? "transpose_tiles" : "transpose_blocks");
 }
 
 static rnl_status append_rows(rnl_step_list *list, const rnl_dims *dims, const rnl_view *src, const rnl_view *dst,

@@ -188,6 +188,25 @@ TCase *op_case_as_cpu(Suite *suite, const char *name)
     return tests;
 }
 
+void op_pretend(const op_limits *limits)
+{
+    static op_limits actual;
+    rnl_device *device = bench.device;
+    if (!actual.vector_width)
+        actual = (op_limits){device->info.type == RNL_DEVICE_GPU, device->vector_width,
+                             device->info.max_work_group_size, device->info.local_memory_bytes};
+    if (!limits)
+        limits = &actual;
+    device->info.type = limits->gpu ? RNL_DEVICE_GPU : RNL_DEVICE_CPU;
+    device->vector_width = limits->vector_width;
+    device->info.max_work_group_size = limits->work_items;
+    device->info.local_memory_bytes = limits->local_bytes;
+    /* What is known of kernels holds for the limits that they were made under. */
+    rnl_kernel_set_release(bench.kernels);
+    bench.kernels = NULL;
+    op_expect(RNL_OK, rnl_kernel_set_create(device, &bench.kernels));
+}
+
 static void print_line(void *user, rnl_log_level level, const char *line)
 {
     (void)user, (void)level;

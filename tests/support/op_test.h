@@ -44,6 +44,14 @@ typedef struct op_value {
 op_value op_float(double value);
 op_value op_int(int64_t value);
 
+/* Makes the library believe that the device has less than it has; NULL: the truth again. */
+typedef struct op_limits {
+    bool gpu;
+    uint32_t vector_width;
+    uint64_t work_items, local_bytes;
+} op_limits;
+void op_pretend(const op_limits *limits);
+
 typedef enum op_layout {
     OP_ROW_MAJOR,
     OP_CHANNELS_LAST,
