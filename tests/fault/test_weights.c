@@ -19,6 +19,7 @@ enum { FLOAT32 = 1, INT64 = 7, OPSET = 13 };
 
 static rnl_device *device;
 static proto bytes;
+static int64_t indices[SAMPLES];
 static float *numbers, weight[FILTERS * CHANNELS * TAPS], image[CHANNELS * PIXELS];
 
 static float number(size_t i)
@@ -31,20 +32,16 @@ static proto make_model(void)
     proto graph = {0}, attributes = {0};
     onnx_attribute_ints(&attributes, "pads", (int64_t[]){1, 1, 1, 1}, 4);
     onnx_node(&graph, "Conv", "conv", "x w", "y", &attributes);
-    onnx_node(&graph, "Slice", "slice", "c starts ends axes steps", "samples", NULL);
+    onnx_node(&graph, "Gather", "gather", "c indices", "samples", NULL);
     onnx_node(&graph, "Add", "add", "samples s", "z", NULL);
-    const int64_t starts = 0, ends = NUMBERS, axes = 0, steps = STEP;
     proto tensors[] = {
         onnx_tensor_raw("w", FLOAT32, 4, (int64_t[]){FILTERS, CHANNELS, 3, 3}, weight, sizeof weight),
         onnx_tensor_raw("c", FLOAT32, 1, (int64_t[]){NUMBERS}, numbers, NUMBERS * sizeof *numbers),
-        onnx_tensor_raw("starts", INT64, 1, (int64_t[]){1}, &starts, sizeof starts),
-        onnx_tensor_raw("ends", INT64, 1, (int64_t[]){1}, &ends, sizeof ends),
-        onnx_tensor_raw("axes", INT64, 1, (int64_t[]){1}, &axes, sizeof axes),
-        onnx_tensor_raw("steps", INT64, 1, (int64_t[]){1}, &steps, sizeof steps),
     };
     for (size_t i = 0; i < sizeof tensors / sizeof *tensors; i++)
         proto_message(&graph, GRAPH_INITIALIZER, &tensors[i]);
     onnx_value(&graph, GRAPH_INPUT, "x", FLOAT32, 4, (int64_t[]){1, CHANNELS, SIDE, SIDE});
+    onnx_value(&graph, GRAPH_INPUT, "indices", INT64, 1, (int64_t[]){SAMPLES});
     onnx_value(&graph, GRAPH_INPUT, "s", FLOAT32, 1, (int64_t[]){1});
     onnx_value(&graph, GRAPH_OUTPUT, "y", FLOAT32, 4, (int64_t[]){1, FILTERS, SIDE, SIDE});
     onnx_value(&graph, GRAPH_OUTPUT, "z", FLOAT32, 1, (int64_t[]){SAMPLES});
@@ -62,6 +59,8 @@ static void setup(void)
         weight[i] = (float)((int)(i * 31 % 17) - 8) / 16;
     for (size_t i = 0; i < sizeof image / sizeof *image; i++)
         image[i] = (float)((int)(i * 13 % 23) - 11) / 8;
+    for (int64_t i = 0; i < SAMPLES; i++)
+        indices[i] = i * STEP;
     bytes = make_model();
 }
 
@@ -98,10 +97,16 @@ static void run_and_check(rnl_model *model)
          .shape = {1, CHANNELS, SIDE, SIDE},
          .data = image,
          .size_bytes = sizeof image},
+        {.name = "indices",
+         .dtype = RNL_I64,
+         .rank = 1,
+         .shape = {SAMPLES},
+         .data = indices,
+         .size_bytes = sizeof indices},
         {.name = "s", .dtype = RNL_F32, .rank = 1, .shape = {1}, .data = &s, .size_bytes = sizeof s}};
     rnl_tensor outputs[] = {{.name = "y"}, {.name = "z"}};
     test_ok(rnl_session_create(model, &session));
-    test_ok(rnl_session_run(session, inputs, 2, outputs, 2));
+    test_ok(rnl_session_run(session, inputs, 3, outputs, 2));
     const float *y = outputs[0].data, *z = outputs[1].data;
     for (int i = 0; i < FILTERS * PIXELS; i++)
         ck_assert_double_eq_tol(y[i], convolved(i / PIXELS, i % PIXELS / SIDE, i % SIDE), 1e-3);
