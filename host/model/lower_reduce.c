@@ -2,6 +2,7 @@
 /* Reductions, softmax and normalisations. */
 #include "model/lower_list.h"
 
+#include "ops/normalize.h"
 #include "ops/pool.h"
 #include "ops/reduce.h"
 #include <string.h>
@@ -123,16 +124,15 @@ static rnl_status moments(rnl_lowering *lowering, const rnl_view *source, uint32
 
 rnl_status rnl_lower_instance_norm(rnl_lowering *lowering)
 {
-    rnl_view sources[5], target;
+    rnl_view sources[3], target;
     for (size_t i = 0; i < 3; i++)
         TRY(rnl_lower_input(lowering, i, RNL_LAYOUT_ANY, &sources[i]));
     uint32_t axes = ((1u << sources[0].rank) - 1) & ~3u;
     broadcast_channels(&sources[1], sources[0].rank);
     broadcast_channels(&sources[2], sources[0].rank);
-    TRY(moments(lowering, &sources[0], axes, &sources[3], &sources[4]));
     TRY(rnl_lower_output(lowering, 0, RNL_LAYOUT_ANY, &target));
     float epsilon = rnl_node_float(lowering->context.node, "epsilon", 1e-5f);
-    return rnl_op_map(lowering->list, RNL_MAP_NORMALIZE, epsilon, 0, sources, 5, &target);
+    return rnl_op_normalize(lowering->list, axes, epsilon, &sources[0], &sources[1], &sources[2], &target);
 }
 
 static rnl_status write_inverse_deviation(rnl_lowering *lowering, const rnl_view *variance, float epsilon,
@@ -159,38 +159,46 @@ static rnl_status in_float(rnl_lowering *lowering, rnl_view *view)
     return rnl_lower_copy(lowering, &source, view);
 }
 
+/* Input, scale and bias, which may be left out. */
+static rnl_status layer_norm_inputs(rnl_lowering *lowering, rnl_view sources[3])
+{
+    TRY(rnl_lower_input(lowering, 0, RNL_LAYOUT_ANY, &sources[0]));
+    TRY(rnl_lower_input(lowering, 1, RNL_LAYOUT_ANY, &sources[1]));
+    if (rnl_lower_has_input(lowering, 2))
+        return rnl_lower_input(lowering, 2, RNL_LAYOUT_ANY, &sources[2]);
+    return rnl_lower_scalar(lowering, sources[0].dtype, 0, &sources[2]);
+}
+
+/* The outputs that training wants: mean, and the inverse of the standard deviation. */
+static rnl_status layer_norm_statistics(rnl_lowering *lowering, const rnl_view *source, uint32_t axes, float epsilon)
+{
+    rnl_view exact = *source, mean, variance, target;
+    TRY(in_float(lowering, &exact));
+    TRY(moments(lowering, &exact, axes, &mean, &variance));
+    if (rnl_lower_has_output(lowering, 1)) {
+        TRY(rnl_lower_output(lowering, 1, RNL_LAYOUT_ROW_MAJOR, &target));
+        TRY(rnl_lower_copy(lowering, &mean, &target));
+    }
+    if (!rnl_lower_has_output(lowering, 2))
+        return RNL_OK;
+    TRY(rnl_lower_output(lowering, 2, RNL_LAYOUT_ROW_MAJOR, &target));
+    return write_inverse_deviation(lowering, &variance, epsilon, &target);
+}
+
 rnl_status rnl_lower_layer_norm(rnl_lowering *lowering)
 {
     const rnl_node *node = lowering->context.node;
     float epsilon = rnl_node_float(node, "epsilon", 1e-5f);
-    rnl_view sources[5], target, statistic;
+    rnl_view sources[3], target;
     size_t axis;
-    for (size_t i = 0; i < 3; i++) {
-        if (i == 2 && !rnl_lower_has_input(lowering, 2)) {
-            TRY(rnl_lower_scalar(lowering, sources[0].dtype, 0, &sources[2]));
-            continue;
-        }
-        TRY(rnl_lower_input(lowering, i, RNL_LAYOUT_ANY, &sources[i]));
-        TRY(in_float(lowering, &sources[i]));
-    }
+    TRY(layer_norm_inputs(lowering, sources));
     TRY(rnl_axis_resolve(rnl_node_int(node, "axis", -1), sources[0].rank, "axis", &axis));
     uint32_t axes = ((1u << sources[0].rank) - 1) & ~((1u << axis) - 1);
-    TRY(moments(lowering, &sources[0], axes, &sources[3], &sources[4]));
     TRY(rnl_lower_output(lowering, 0, RNL_LAYOUT_ROW_MAJOR, &target));
-    rnl_view result = target;
-    if (target.dtype != sources[0].dtype)
-        TRY(rnl_lower_scratch(lowering, sources[0].dtype, target.rank, target.shape, RNL_LAYOUT_ROW_MAJOR, &result));
-    TRY(rnl_op_map(lowering->list, RNL_MAP_NORMALIZE, epsilon, 0, sources, 5, &result));
-    if (result.slot != target.slot)
-        TRY(rnl_lower_copy(lowering, &result, &target));
-    if (rnl_lower_has_output(lowering, 1)) {
-        TRY(rnl_lower_output(lowering, 1, RNL_LAYOUT_ROW_MAJOR, &statistic));
-        TRY(rnl_lower_copy(lowering, &sources[3], &statistic));
-    }
-    if (!rnl_lower_has_output(lowering, 2))
-        return RNL_OK;
-    TRY(rnl_lower_output(lowering, 2, RNL_LAYOUT_ROW_MAJOR, &statistic));
-    return write_inverse_deviation(lowering, &sources[4], epsilon, &statistic);
+    TRY(rnl_op_normalize(lowering->list, axes, epsilon, &sources[0], &sources[1], &sources[2], &target));
+    if (rnl_lower_has_output(lowering, 1) || rnl_lower_has_output(lowering, 2))
+        return layer_norm_statistics(lowering, &sources[0], axes, epsilon);
+    return RNL_OK;
 }
 
 rnl_status rnl_lower_lrn(rnl_lowering *lowering)

@@ -46,7 +46,7 @@ rnl_status rnl_op_reduce(rnl_step_list *list, rnl_reduce_op op, uint32_t axes, c
     const int64_t results = rnl_view_elements(dst);
     if (results == 0)
         return RNL_OK;
-    rnl_reduce_plan_make(list->device, axes, dst, src, false, &plan);
+    rnl_reduce_plan_make(list->device, axes, (const rnl_view *[]){dst, src}, 2, 1, &plan);
 
     rnl_step_begin(&step, list, names[plan.way], index64);
     rnl_step_define(&step, "%s", options[op]);

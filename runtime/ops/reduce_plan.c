@@ -14,22 +14,24 @@ static bool has_groups(const rnl_device *device)
 }
 
 /* A group reads neighbours at once, and gets few results done faster. */
-static bool groups_pay(const rnl_dims *taken, int64_t results)
+static bool groups_pay(const rnl_dims *taken, size_t src_index, int64_t results)
 {
     if (taken->rank == 0)
         return false;
-    const int64_t stride = taken->stride[taken->views - 1][taken->rank - 1];
+    const int64_t stride = taken->stride[src_index][taken->rank - 1];
     return taken->shape[taken->rank - 1] >= GROUP && (stride == 1 || results < 256);
 }
 
-/* Vectors can run along the innermost dimension. */
-static bool takes_vectors(const rnl_dims *dims)
+/* Vectors can run along the innermost dimension: it has stride 1, or, in views behind src, 0. */
+static bool takes_vectors(const rnl_dims *dims, size_t src_index)
 {
     if (dims->rank == 0 || dims->shape[dims->rank - 1] < SMALLEST_VECTOR)
         return false;
-    for (size_t v = 0; v < dims->views; ++v)
-        if (dims->stride[v][dims->rank - 1] != 1)
+    for (size_t v = 0; v < dims->views; ++v) {
+        const int64_t stride = dims->stride[v][dims->rank - 1];
+        if (stride != 1 && !(v > src_index && stride == 0))
             return false;
+    }
     return true;
 }
 
@@ -49,24 +51,27 @@ static void share_out(const rnl_device *device, rnl_reduce_plan *plan)
     plan->items = (size_t)((count + plan->each - 1) / plan->each);
 }
 
-void rnl_reduce_plan_make(const rnl_device *device, uint32_t axes, const rnl_view *dst, const rnl_view *src,
-                          bool reduced_dst, rnl_reduce_plan *out_plan)
+static bool has_vectors(const rnl_device *device, rnl_dtype dtype)
 {
-    const rnl_view *views[2] = {dst, src};
+    return rnl_device_is_cpu(device) && rnl_dtype_is_float(dtype) && dtype != RNL_F64;
+}
+
+void rnl_reduce_plan_make(const rnl_device *device, uint32_t axes, const rnl_view *const *views, size_t count,
+                          size_t kept_only, rnl_reduce_plan *out_plan)
+{
     rnl_reduce_plan *plan = out_plan;
     *plan = (rnl_reduce_plan){.vector = 1, .each = 1};
-    rnl_dims_select(&plan->kept, views, 2, ~axes);
-    rnl_dims_select(&plan->taken, reduced_dst ? views : views + 1, reduced_dst ? 2 : 1, axes);
+    rnl_dims_select(&plan->kept, views, count, ~axes);
+    rnl_dims_select(&plan->taken, views + kept_only, count - kept_only, axes);
     plan->results = rnl_dims_elements(&plan->kept);
-    const bool vectors = rnl_device_is_cpu(device) && rnl_dims_elements(&plan->taken) > 0 &&
-                         rnl_dtype_is_float(src->dtype) && src->dtype != RNL_F64;
-    if (vectors && takes_vectors(&plan->taken))
+    const bool vectors = has_vectors(device, views[1]->dtype) && rnl_dims_elements(&plan->taken) > 0;
+    if (vectors && takes_vectors(&plan->taken, 1 - kept_only))
         plan->way = RNL_REDUCE_ROWS;
-    else if (vectors && takes_vectors(&plan->kept))
+    else if (vectors && takes_vectors(&plan->kept, 1))
         plan->way = RNL_REDUCE_COLUMNS;
     else
-        plan->way =
-            has_groups(device) && groups_pay(&plan->taken, plan->results) ? RNL_REDUCE_GROUPS : RNL_REDUCE_ITEMS;
+        plan->way = has_groups(device) && groups_pay(&plan->taken, 1 - kept_only, plan->results) ? RNL_REDUCE_GROUPS
+                                                                                                 : RNL_REDUCE_ITEMS;
     if (plan->way == RNL_REDUCE_ROWS || plan->way == RNL_REDUCE_COLUMNS)
         share_out(device, plan);
     else

@@ -25,11 +25,11 @@ typedef struct rnl_reduce_plan {
 } rnl_reduce_plan;
 
 /*
- * `axes` are reduced. Views: dst, then src; `reduced_dst`: dst has the reduced dimensions too. There is at least one
- * result.
+ * `axes` are reduced. Views: dst, then src, then others that follow them (with stride 0 where they repeat); the first
+ * `kept_only` of them lack the reduced dimensions. There is at least one result.
  */
-void rnl_reduce_plan_make(const rnl_device *device, uint32_t axes, const rnl_view *dst, const rnl_view *src,
-                          bool reduced_dst, rnl_reduce_plan *out_plan);
+void rnl_reduce_plan_make(const rnl_device *device, uint32_t axes, const rnl_view *const *views, size_t count,
+                          size_t kept_only, rnl_reduce_plan *out_plan);
 /* The arguments from the number of results on, the define V, and the range. */
 void rnl_reduce_plan_add(rnl_step_builder *step, const rnl_reduce_plan *plan);
 

@@ -31,7 +31,7 @@ rnl_status rnl_op_softmax(rnl_step_list *list, bool logarithm, size_t first_axis
     if (elements == 0)
         return RNL_OK;
     const uint32_t axes = ((2u << last_axis) - 1) & ~((1u << first_axis) - 1);
-    rnl_reduce_plan_make(list->device, axes, dst, src, true, &plan);
+    rnl_reduce_plan_make(list->device, axes, (const rnl_view *[]){dst, src}, 2, 0, &plan);
 
     rnl_step_begin(&step, list, names[plan.way], index64);
     rnl_step_define(&step, "LOGARITHM=%d", logarithm);
