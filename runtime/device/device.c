@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "device/device.h"
 
+#include "device/gate.h"
 #include "device/pool.h"
 #include <stdlib.h>
 
@@ -26,6 +27,7 @@ void rnl_device_release(rnl_device *device)
         clReleaseContext(device->context);
     if (device->parent_id)
         clReleaseDevice(device->id);
+    rnl_gate_destroy(device->gate);
     pthread_mutex_destroy(&device->lock);
     free(device);
 }

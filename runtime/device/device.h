@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 
 struct rnl_pool;
+struct rnl_gate;
 struct rnl_program_registry;
 struct rnl_tuning;
 
@@ -30,6 +31,7 @@ struct rnl_device {
     atomic_ullong programs_compiled, programs_loaded, kernels_launched;
     bool maps_in_place;    /* a mapped buffer's host memory is the memory that commands use: see buffer.h */
     bool binaries_compile; /* asking for a program's binary takes as long as building it */
+    struct rnl_gate *gate; /* where binaries_compile: keeps that apart from launches, see gate.h */
     uint32_t vector_width; /* floats of the widest useful vector: 16, 8 or 4 */
 };
 

@@ -5,6 +5,7 @@
 #include "device/device.h"
 #include "device/driver.h"
 #include "device/enumerate.h"
+#include "device/gate.h"
 #include "device/host_limits.h"
 #include "device/pool.h"
 #include <inttypes.h>
@@ -137,6 +138,8 @@ static rnl_status open_chosen(const rnl_candidate *chosen, const rnl_device_opti
     device->maps_in_place = chosen->info.type == RNL_DEVICE_CPU;
     device->binaries_compile = chosen->is_pocl;
     device->vector_width = vector_width(chosen);
+    if (device->binaries_compile)
+        GOTO(rnl_gate_create(&device->gate));
     GOTO(choose_part(device, options->compute_units));
     GOTO(create_context(device), "opening %s%s", device->info.name,
          chosen->is_pocl ? " (pocl also fails so when it cannot write to POCL_CACHE_DIR)" : "");

@@ -2,6 +2,7 @@
 #include "device/stream.h"
 
 #include "base/memory.h"
+#include "device/gate.h"
 #include <stdlib.h>
 
 static rnl_status create(rnl_device *device, cl_command_queue_properties properties, rnl_stream **out_stream)
@@ -40,10 +41,28 @@ rnl_stream *rnl_stream_retain(rnl_stream *stream)
     return stream;
 }
 
+void rnl_stream_enter(rnl_stream *stream)
+{
+    if (!stream->is_inside)
+        rnl_gate_enter(stream->device->gate);
+    stream->is_inside = true;
+}
+
+/* Nothing of the stream's runs any more. */
+static void leave(rnl_stream *stream)
+{
+    if (stream->is_inside)
+        rnl_gate_leave(stream->device->gate);
+    stream->is_inside = false;
+}
+
 void rnl_stream_release(rnl_stream *stream)
 {
     if (!stream || atomic_fetch_sub_explicit(&stream->references, 1, memory_order_acq_rel) != 1)
         return;
+    if (stream->is_inside && stream->device->gate)
+        clFinish(stream->queue);
+    leave(stream);
     clReleaseCommandQueue(stream->queue);
     pthread_mutex_destroy(&stream->lock);
     rnl_device_release(stream->device);
@@ -94,6 +113,7 @@ static rnl_status finish(rnl_stream *stream)
     rnl_status status = CL(clEnqueueMarkerWithWaitList(stream->queue, 0, NULL, &marker));
     rnl_stream_fail(stream, status);
     cl_int code = clFinish(stream->queue);
+    leave(stream);
     if (rnl_cl_fault_pending())
         code = rnl_cl_fault();
     if (status == RNL_OK)

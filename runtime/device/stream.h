@@ -10,12 +10,15 @@ struct rnl_stream {
     cl_command_queue queue;
     pthread_mutex_t lock; /* guards `failure`: events read it from other threads */
     rnl_error failure;    /* first failure, sticky; status RNL_OK while there is none */
+    bool is_inside;       /* of the device's gate: kernels were launched and not waited for yet */
     cl_event *event;      /* where the next launches leave their events; NULL: nowhere */
 };
 
 /* As rnl_stream_create, for a stream whose commands note when they ran, where the driver can. */
 RNL_API RNL_NODISCARD rnl_status rnl_stream_create_timed(rnl_device *device, rnl_stream **out_stream);
 
+/* Before each launch of a kernel. */
+RNL_API void rnl_stream_enter(rnl_stream *stream);
 /* The sticky failure as this thread's error, or RNL_OK. Checked before each enqueue. */
 RNL_API RNL_NODISCARD rnl_status rnl_stream_check(rnl_stream *stream);
 /* Keeps the calling thread's error as the stream's failure if it is the first; returns `status`. RNL_OK is ignored. */

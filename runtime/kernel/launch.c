@@ -67,6 +67,7 @@ rnl_status rnl_kernel_check(rnl_device *device, cl_kernel kernel, const rnl_rang
 rnl_status rnl_kernel_enqueue(rnl_stream *stream, cl_kernel kernel, const rnl_range *range)
 {
     TRY(rnl_stream_check(stream));
+    rnl_stream_enter(stream);
     rnl_status status = CL(clEnqueueNDRangeKernel(stream->queue, kernel, range->dimensions, NULL, range->global,
                                                   range->local, 0, NULL, stream->event));
     if (status == RNL_OK)

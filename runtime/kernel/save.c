@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Saving what was compiled. pocl compiles every kernel of a program once more when it is asked for the binary, and lets
- * no kernel be launched meanwhile. So a thread does it there, one a device, which begins some time after the first run,
- * spends a tenth of its time in the driver, hurries when the device is released, and ends when nothing is left to save.
+ * no kernel be launched meanwhile, nor bears one that runs. So a thread does it there, one a device, which begins some
+ * time after the first run, takes its turns when no stream launches (gate.h), spends at most a tenth of its time in the
+ * driver, hurries when the device is released, and ends when nothing is left to save.
  * Other drivers answer at once, and not all of them bear a second thread.
  */
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "device/gate.h"
 #include "kernel/cache.h"
 #include "kernel/program_internal.h"
 #include <stdlib.h>
 
 #define FIRST_PAUSE_NS 1000000000u
+#define RETRY_NS 5000000u
 #define PAUSE_FACTOR 9 /* of the time that the last program took */
 
 /* The program's binary for its one device; freed with free(). */
@@ -81,20 +84,41 @@ static void pause_saving(struct rnl_program_registry *registry, uint64_t ns)
         pthread_cond_timedwait(&registry->changed, &registry->lock, &until);
 }
 
-/* Saves what is marked, until a look at the list under the lock finds nothing. Called with the lock held. */
+/* Saves a program or, when all are saved, tidies the folder up. Called with the lock held, which is given up meanwhile.
+ */
+static void save_one(struct rnl_program_registry *registry, const rnl_program *program)
+{
+    pthread_mutex_unlock(&registry->lock);
+    if (program)
+        save(program);
+    else
+        rnl_cache_trim();
+    pthread_mutex_lock(&registry->lock);
+}
+
+/*
+ * Saves what is marked, until a look at the list under the lock finds nothing. Where streams launch, `paced` waits for
+ * a better time; who is in a hurry leaves the rest. Called with the lock held.
+ */
 static void save_marked(struct rnl_program_registry *registry, bool paced)
 {
-    rnl_program *program;
+    rnl_gate *gate = registry->device->gate;
     bool untidy = false;
-    while ((program = take(registry)) || untidy) {
+    for (;;) {
+        if (!rnl_gate_try_close(gate)) {
+            if (!paced || registry->hurry)
+                return;
+            pause_saving(registry, RETRY_NS);
+            continue;
+        }
         uint64_t start = rnl_clock_ns();
-        pthread_mutex_unlock(&registry->lock);
-        if (program)
-            save(program);
-        else
-            rnl_cache_trim();
+        rnl_program *program = take(registry);
+        if (program || untidy)
+            save_one(registry, program);
+        rnl_gate_open(gate);
+        if (!program && !untidy)
+            return;
         untidy = program;
-        pthread_mutex_lock(&registry->lock);
         if (paced)
             pause_saving(registry, (rnl_clock_ns() - start) * PAUSE_FACTOR);
     }
