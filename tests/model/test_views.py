@@ -3,6 +3,9 @@
 
 Each case is a small graph, compared with onnxruntime. Its steps, counted by what is launched, are at most those of the
 operators that compute, and `edges`: copies that the case cannot do without, such as turning images round.
+
+RUNNEL_TEST_SMALL  fewer random graphs
+RUNNEL_TEST_SEEDS  FIRST,COUNT of the random graphs
 """
 
 import os
@@ -17,6 +20,7 @@ from onnx import TensorProto, helper, numpy_helper
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 import runnel  # noqa: E402
 
+SMALL = bool(os.environ.get("RUNNEL_TEST_SMALL"))
 REARRANGE = {"Concat", "Pad", "Slice", "Split", "Transpose", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity",
              "Dropout", "Expand"}
 
@@ -83,6 +87,104 @@ def dense_block(net, batch, layers, grows=8):
         x = net.concat(x, y)
         channels += grows
     return x, channels
+
+
+class RandomNet(Net):
+    """Operators that rearrange, between others that write what they are asked to; `known` has the shapes."""
+
+    def __init__(self, seed):
+        super().__init__(seed)
+        shapes = [(int(self.random.integers(1, 3)), 4, 6, 5), (2, 3, 8), (4, 6)]
+        self.known = {self.input(*shape): shape for shape in shapes}
+        rules = [self.join, self.join, self.join, self.turn, self.shape, self.cut, self.divide, self.surround,
+                 self.compute, self.compute, self.compute, self.windows, self.products]
+        while len(self.nodes) < 16:
+            rules[self.pick(len(rules))]()
+        made = [output for node in self.nodes for output in node.output]
+        self.output(*(made[i] for i in sorted({self.pick(len(made)) for _ in range(4)} | {len(made) - 1})))
+
+    def pick(self, count):
+        return int(self.random.integers(count))
+
+    def any_value(self, rank=None):
+        names = [name for name, shape in self.known.items() if rank in (None, len(shape))]
+        recent = names[-6:] if self.pick(4) else names
+        name = recent[self.pick(len(recent))]
+        return name, self.known[name]
+
+    def keep(self, name, shape):
+        if np.prod(shape) <= 20000:
+            self.known[name] = tuple(int(size) for size in shape)
+
+    def join(self):
+        x, shape = self.any_value()
+        axis = self.pick(len(shape))
+        fits = [n for n, other in self.known.items() if len(other) == len(shape) and
+                all(a == b or i == axis for i, (a, b) in enumerate(zip(shape, other)))]
+        parts = [x] + [fits[self.pick(len(fits))] for _ in range(1 + self.pick(3))]
+        parts = [parts[i] for i in self.random.permutation(len(parts))]
+        size = sum(self.known[part][axis] for part in parts)
+        self.keep(self.concat(*parts, axis=axis), shape[:axis] + (size,) + shape[axis + 1:])
+
+    def turn(self):
+        x, shape = self.any_value()
+        perm = [int(i) for i in self.random.permutation(len(shape))]
+        self.keep(self.add("Transpose", x, perm=perm), [shape[i] for i in perm])
+
+    def shape(self):
+        x, shape = self.any_value()
+        sizes, total = [], int(np.prod(shape))
+        for _ in range(self.pick(4)):
+            divisors = [d for d in range(1, 13) if total % d == 0]
+            sizes.append(divisors[self.pick(len(divisors))])
+            total //= sizes[-1]
+        sizes.insert(self.pick(len(sizes) + 1), total)
+        self.keep(self.reshape(x, *sizes), sizes)
+
+    def cut(self):
+        x, shape = self.any_value()
+        axis = self.pick(len(shape))
+        start, step = self.pick(shape[axis]), (1, 2, -1)[self.pick(3)]
+        end = shape[axis] if step > 0 else -shape[axis] - 1
+        size = len(range(shape[axis])[start::step])
+        self.keep(self.slice(x, axis, start, end, step), shape[:axis] + (size,) + shape[axis + 1:])
+
+    def divide(self):
+        x, shape = self.any_value()
+        axis = self.pick(len(shape))
+        if shape[axis] > 1:
+            sizes = [1 + self.pick(shape[axis] - 1)]
+            sizes.append(shape[axis] - sizes[0])
+            for name, size in zip(self.add("Split", x, self.constant(np.array(sizes)), outputs=2, axis=axis), sizes):
+                self.keep(name, shape[:axis] + (size,) + shape[axis + 1:])
+
+    def surround(self):
+        x, shape = self.any_value()
+        pads = [self.pick(3) for _ in range(2 * len(shape))]
+        self.keep(self.pad(x, pads, 0.25), np.add(shape, np.add(pads[:len(shape)], pads[len(shape):])))
+
+    def compute(self):
+        x, shape = self.any_value()
+        same = [name for name, other in self.known.items() if other == shape]
+        inputs = [x] if self.pick(3) else [x, same[self.pick(len(same))]]
+        name = ("Tanh", "Relu", "Identity")[self.pick(3)] if len(inputs) == 1 else ("Add", "Sub")[self.pick(2)]
+        self.keep(self.add(name, *inputs), shape)
+
+    def windows(self):
+        x, shape = self.any_value(rank=4)
+        if self.pick(2):
+            filters = 1 + self.pick(9)
+            self.keep(self.conv(x, shape[1], filters, (1, 3)[self.pick(2)]), (shape[0], filters) + shape[2:])
+        else:
+            self.keep(self.add("MaxPool", x, kernel_shape=[3, 3], pads=[1] * 4), shape)
+
+    def products(self):
+        x, shape = self.any_value()
+        columns = 1 + self.pick(9)
+        if len(shape) > 1 and self.pick(2):
+            self.keep(self.add("MatMul", x, self.weight(shape[-1], columns)), shape[:-1] + (columns,))
+        else:
+            self.keep(self.add("Softmax", x, axis=self.pick(len(shape))), shape)
 
 
 class ViewsTest(unittest.TestCase):
@@ -371,6 +473,14 @@ class ViewsTest(unittest.TestCase):
             w = net.add("MatMul", net.reshape(x, batch, 8), net.weight(8, 2))
             net.output(y, z, w)
             self.check(net, edges=1)
+
+    # ---- all of it ----
+
+    def test_random(self):
+        first, count = (int(v) for v in os.environ.get("RUNNEL_TEST_SEEDS", "0,5" if SMALL else "0,60").split(","))
+        for seed in range(first, first + count):
+            with self.subTest(seed=seed):
+                self.check(RandomNet(seed))
 
 
 if __name__ == "__main__":
