@@ -63,6 +63,18 @@ START_TEST(ranks_and_types)
 }
 END_TEST
 
+/* Whole vectors, their ends, and pixels between which other channels lie. */
+START_TEST(many_channels)
+{
+    static const int64_t channels[] = {16, 17, 31, 48, 70};
+    for (size_t i = 0; i < sizeof channels / sizeof *channels; ++i)
+        for (int64_t size = 1; size <= 9; size += 2)
+            run_case(RNL_F32, 4, (const int64_t[]){2, channels[i], 2, 3}, size, OP_CHANNELS_LAST, OP_CHANNELS_LAST);
+    run_case(RNL_F16, 4, (const int64_t[]){1, 37, 2, 3}, 5, OP_CHANNELS_LAST, OP_CHANNELS_LAST);
+    run_case(RNL_BF16, 3, (const int64_t[]){1, 37, 3}, 5, OP_CHANNELS_LAST, OP_CHANNELS_LAST);
+}
+END_TEST
+
 /* A stride that nothing uses makes the kernel index in 64 bits. */
 START_TEST(wide_indices)
 {
@@ -78,9 +90,9 @@ START_TEST(wide_indices)
 }
 END_TEST
 
-START_TEST(special_values)
+static void check_special_values(float beta)
 {
-    lrn_run run = {.params = {.size = 3, .alpha = 1, .beta = 0.5f, .bias = 1}};
+    lrn_run run = {.params = {.size = 3, .alpha = 1, .beta = beta, .bias = 1}};
     const int64_t shape[3] = {1, 9, 4};
     run.src = op_tensor_create(RNL_F32, 3, shape, OP_CHANNELS_LAST);
     run.dst = op_tensor_create(RNL_F32, 3, shape, OP_CHANNELS_LAST);
@@ -90,6 +102,13 @@ START_TEST(special_values)
     op_expect(RNL_OK, rnl_op_lrn(op_list(), &run.params, &run.src->view, &run.dst->view));
     op_run();
     op_check(run.dst, reference, &run, op_tolerance(RNL_F32));
+}
+
+START_TEST(special_values)
+{
+    check_special_values(0.5f);
+    op_reset();
+    check_special_values(0.75f);
 }
 END_TEST
 
@@ -117,6 +136,7 @@ int main(void)
     TCase *tests = op_case(suite, "lrn");
     tcase_add_test(tests, sizes_and_layouts);
     tcase_add_test(tests, ranks_and_types);
+    tcase_add_test(tests, many_channels);
     tcase_add_test(tests, wide_indices);
     tcase_add_test(tests, special_values);
     tcase_add_test(tests, wrong_arguments);
