@@ -97,15 +97,56 @@ static inline idx_t find_tap(term_t term, int4 dilation, idx4_t src_stride)
            (idx_t)(term.w * dilation.z) * src_stride.w + term.channel;
 }
 
+// Four terms, from number `at` on, of each pixel that the work-item copies; `term` moves to the next that it copies.
+#ifdef QUADS
+static inline void fetch_pixels(__global const STORAGE(T_SRC) *src, idx4_t src_stride, int4 src_size, int4 taps,
+                                int4 dilation, const window_t window[TILE_LOADS_A], term_t *term, int at, int end,
+                                float4 fetched[TILE_LOADS_A])
+{
+    const bool aligned = IS_ALIGNED(T_SRC, src, src_stride.x | src_stride.y, src_stride.z | src_stride.w);
+    const idx_t tap = find_tap(*term, dilation, src_stride);
+#pragma unroll
+    for (int i = 0; i < TILE_LOADS_A; i++)
+        fetched[i] = at < end && is_inside(window[i], *term, dilation, src_size)
+                         ? LOAD_WHOLE(T_SRC, src, window[i].at + tap, aligned)
+                         : (float4)(0.0f);
+    advance(term, BK, src_size.w, taps);
+}
+#else
 #define FETCH_TERM(component, index)                                                                                   \
     {                                                                                                                  \
-        const idx_t tap = find_tap(term, dilation, src_stride);                                                        \
+        const idx_t tap = find_tap(*term, dilation, src_stride);                                                       \
         for (int i = 0; i < TILE_LOADS_A; i++)                                                                         \
-            next_a[i].component = at + (index) < end && is_inside(window[i], term, dilation, src_size)                 \
-                                      ? LOAD(T_SRC, src, window[i].at + tap)                                           \
-                                      : 0.0f;                                                                          \
-        advance(&term, 1, src_size.w, taps);                                                                           \
+            fetched[i].component = at + (index) < end && is_inside(window[i], *term, dilation, src_size)               \
+                                       ? LOAD(T_SRC, src, window[i].at + tap)                                          \
+                                       : 0.0f;                                                                         \
+        advance(term, 1, src_size.w, taps);                                                                            \
     }
+static inline void fetch_pixels(__global const STORAGE(T_SRC) *src, idx4_t src_stride, int4 src_size, int4 taps,
+                                int4 dilation, const window_t window[TILE_LOADS_A], term_t *term, int at, int end,
+                                float4 fetched[TILE_LOADS_A])
+{
+    FETCH_TERM(x, 0)
+    FETCH_TERM(y, 1)
+    FETCH_TERM(z, 2)
+    FETCH_TERM(w, 3)
+    advance(term, BK - 4, src_size.w, taps);
+}
+#endif
+
+// `padded`: output channels that the group's panels have.
+static inline void fetch_weights(__global const STORAGE(T_SRC) *weight, idx_t panel_stride, int item, int first, int end,
+                                 int first_channel, int padded, float4 fetched[TILE_LOADS_B])
+{
+    const bool aligned = IS_ALIGNED(T_SRC, weight, panel_stride, 0);
+#pragma unroll
+    for (int i = 0; i < TILE_LOADS_B; i++) {
+        const int k = first + TILE_TERM(item + i * TILE_ITEMS, 0, BN);
+        const int m = first_channel + TILE_SIDE(item + i * TILE_ITEMS, 0, BN);
+        const idx_t from = (m >> 4) * panel_stride + (idx_t)k * 16 + (m & 15);
+        fetched[i] = k < end && m < padded ? LOAD_WHOLE(T_SRC, weight, from, aligned) : (float4)(0.0f);
+    }
+}
 
 #define FIND_OPERAND(i)                                                                                                \
     const idx_t at##i = offset_y##i + n * stride_y##i.x + d * stride_y##i.y + h * stride_y##i.z + w * stride_y##i.w +  \
@@ -152,8 +193,6 @@ __attribute__((reqd_work_group_size(TILE_ITEMS, 1, 1))) __kernel void conv_tiled
     const int padded = (dst_size.w + 15) / 16 * 16;
     src += src_offset + (idx_t)group * src_size.w;
     weight += weight_offset + group * weight_stride.x;
-    const bool aligned_a = IS_ALIGNED(T_SRC, src, src_stride.x | src_stride.y, src_stride.z | src_stride.w);
-    const bool aligned_b = IS_ALIGNED(T_SRC, weight, weight_stride.y, 0);
 
     window_t window[TILE_LOADS_A];
 #pragma unroll
@@ -164,45 +203,19 @@ __attribute__((reqd_work_group_size(TILE_ITEMS, 1, 1))) __kernel void conv_tiled
     term_t term = {0, 0, 0, 0};
     advance(&term, at, src_size.w, taps);
     float4 sum[TILE_SUMS], next_a[TILE_LOADS_A], next_b[TILE_LOADS_B];
-#pragma unroll
-    for (int i = 0; i < TILE_SUMS; i++)
-        sum[i] = 0.0f;
+    clear_sums(sum);
     int which = 0;
     for (int first = begin;; first += BK) {
-#ifdef QUADS
-        const idx_t tap = find_tap(term, dilation, src_stride);
-#pragma unroll
-        for (int i = 0; i < TILE_LOADS_A; i++)
-            next_a[i] = at < end && is_inside(window[i], term, dilation, src_size)
-                            ? LOAD_WHOLE(T_SRC, src, window[i].at + tap, aligned_a)
-                            : (float4)(0.0f);
-        advance(&term, BK, src_size.w, taps);
-#else
-        FETCH_TERM(x, 0)
-        FETCH_TERM(y, 1)
-        FETCH_TERM(z, 2)
-        FETCH_TERM(w, 3)
-        advance(&term, BK - 4, src_size.w, taps);
-#endif
+        fetch_pixels(src, src_stride, src_size, taps, dilation, window, &term, at, end, next_a);
+        fetch_weights(weight, weight_stride.y, item, first, end, first_channel, padded, next_b);
         at += BK;
-#pragma unroll
-        for (int i = 0; i < TILE_LOADS_B; i++) {
-            const int k = first + TILE_TERM(item + i * TILE_ITEMS, 0, BN);
-            const int m = first_channel + TILE_SIDE(item + i * TILE_ITEMS, 0, BN);
-            const idx_t from = (m >> 4) * weight_stride.y + (idx_t)k * 16 + (m & 15);
-            next_b[i] = k < end && m < padded ? LOAD_WHOLE(T_SRC, weight, from, aligned_b) : (float4)(0.0f);
-        }
         if (first > begin)
-            multiply_tiles(tiles_a + which * (BK * TILE_ROW_A), tiles_b + which * (BK * TILE_ROW_B), tx, ty, sum);
+            multiply_tiles(TILE_A(which), TILE_B(which), tx, ty, sum);
         if (first >= end)
             break;
         which ^= 1;
-#pragma unroll
-        for (int i = 0; i < TILE_LOADS_A; i++)
-            put_tile(tiles_a + which * (BK * TILE_ROW_A), item + i * TILE_ITEMS, 1, BM, next_a[i]);
-#pragma unroll
-        for (int i = 0; i < TILE_LOADS_B; i++)
-            put_tile(tiles_b + which * (BK * TILE_ROW_B), item + i * TILE_ITEMS, 0, BN, next_b[i]);
+        put_fours(TILE_A(which), item, 1, BM, TILE_LOADS_A, next_a);
+        put_fours(TILE_B(which), item, 0, BN, TILE_LOADS_B, next_b);
         barrier(CLK_LOCAL_MEM_FENCE);
     }
 

@@ -61,9 +61,7 @@ __attribute__((reqd_work_group_size(TILE_ITEMS, 1, 1))) __kernel void gemm_tiled
     const idx_t begin = part * parts.s1, end = min(size.s2, begin + parts.s1);
 
     float4 sum[TILE_SUMS], next_a[TILE_LOADS_A], next_b[TILE_LOADS_B];
-#pragma unroll
-    for (int i = 0; i < TILE_SUMS; i++)
-        sum[i] = 0.0f;
+    clear_sums(sum);
     int which = 0;
     for (idx_t term = begin;; term += BK) {
 #pragma unroll
@@ -73,16 +71,12 @@ __attribute__((reqd_work_group_size(TILE_ITEMS, 1, 1))) __kernel void gemm_tiled
         for (int i = 0; i < TILE_LOADS_B; i++)
             next_b[i] = fetch_b(b, item + i * TILE_ITEMS, n0, size.s1, stride.s3, term, end, stride.s2, aligned_b);
         if (term > begin)
-            multiply_tiles(tiles_a + which * (BK * TILE_ROW_A), tiles_b + which * (BK * TILE_ROW_B), tx, ty, sum);
+            multiply_tiles(TILE_A(which), TILE_B(which), tx, ty, sum);
         if (term >= end)
             break;
         which ^= 1;
-#pragma unroll
-        for (int i = 0; i < TILE_LOADS_A; i++)
-            put_tile(tiles_a + which * (BK * TILE_ROW_A), item + i * TILE_ITEMS, A_ALONG, BM, next_a[i]);
-#pragma unroll
-        for (int i = 0; i < TILE_LOADS_B; i++)
-            put_tile(tiles_b + which * (BK * TILE_ROW_B), item + i * TILE_ITEMS, B_ALONG, BN, next_b[i]);
+        put_fours(TILE_A(which), item, A_ALONG, BM, TILE_LOADS_A, next_a);
+        put_fours(TILE_B(which), item, B_ALONG, BN, TILE_LOADS_B, next_b);
         barrier(CLK_LOCAL_MEM_FENCE);
     }
 

@@ -271,8 +271,7 @@ static const rnl_chain *make_chain(conv_run *run)
 static void give_scratch(const conv_run *run, const rnl_view *weight, const rnl_view *bias, rnl_conv_params *params)
 {
     int64_t floats = 0;
-    op_expect(RNL_OK,
-              rnl_conv_scratch(op_device(), params, &run->src->view, weight, bias, &run->dst->view, &floats));
+    op_expect(RNL_OK, rnl_conv_scratch(op_device(), params, &run->src->view, weight, bias, &run->dst->view, &floats));
     if (floats > 0)
         params->scratch = &op_tensor_create(RNL_F32, 1, &floats, OP_ROW_MAJOR)->view;
 }
