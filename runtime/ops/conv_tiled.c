@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/conv_tiled.h"
 #include "base/status.h"
+#include "ops/conv_step.h"
 #include "ops/tile.h"
 
 static rnl_tile_product make_product(const rnl_conv_problem *problem)
@@ -109,16 +110,6 @@ static void begin(rnl_step_builder *step, rnl_step_list *list, const char *name,
     add_arguments(step, problem, tile, product);
 }
 
-static void add_cost(rnl_step_builder *step, const rnl_conv_problem *problem, const rnl_tile_product *product)
-{
-    const uint64_t outputs = (uint64_t)rnl_view_elements(problem->dst);
-    step->step.flops = 2 * outputs * (uint64_t)product->depth + rnl_chain_flops(problem->chain, problem->dst);
-    step->step.bytes = (uint64_t)rnl_view_elements(problem->src) * rnl_dtype_bytes(problem->src->dtype) +
-                       outputs * rnl_dtype_bytes(problem->dst->dtype) +
-                       (uint64_t)rnl_view_elements(problem->weight) * rnl_dtype_bytes(problem->weight->dtype) +
-                       rnl_chain_bytes(problem->chain);
-}
-
 static rnl_status append_sum(rnl_step_list *list, const char *name, const rnl_conv_problem *problem,
                              const rnl_tile *tile, const rnl_tile_product *product)
 {
@@ -142,7 +133,7 @@ rnl_status rnl_conv_tiled_append(rnl_step_list *list, const char *name, const vo
     problem.index64 |= parts && problem.scratch->offset + rnl_tile_scratch(&tile, &product) > INT32_MAX;
     begin(&step, list, name, &problem, &tile, &product);
     rnl_tile_range(&step, &tile, &product);
-    add_cost(&step, &problem, &product);
+    rnl_conv_add_cost(&step, &problem);
     rnl_step_writes(&step, parts ? problem.scratch->slot : problem.dst->slot);
     TRY(rnl_step_end(&step, "conv_tiled.cl", "conv_tiled"));
     return parts ? append_sum(list, name, &problem, &tile, &product) : RNL_OK;
