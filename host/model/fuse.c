@@ -259,7 +259,7 @@ static void begin(rnl_grower *grower, uint32_t index)
     grower->takes_fold = false;
     grower->keeps_type = false;
     grower->group->node_count = 0;
-    grower->group->has_anchor = false;
+    grower->group->kind = RNL_GROUP_CHAIN;
     grower->group->fold = (rnl_fold){RNL_NO_NODE, RNL_NO_NODE};
     grower->group->chain.stage_count = 0;
     grower->group->chain.operand_count = 0;
@@ -276,7 +276,7 @@ static rnl_status group_anchor(rnl_grower *grower, uint32_t index)
     grower->axis = matrix ? grower->shape.rank - 1 : 1;
     grower->keeps_type = !convolution;
     grower->takes_fold = convolution && rnl_fold_takes_anchor(grower->planner, node);
-    group->has_anchor = true;
+    group->kind = RNL_GROUP_ANCHOR;
     group->nodes[0] = index;
     group->node_count = 1;
     grower->results[0] = (rnl_chain_source){RNL_CHAIN_INPUT, 0};
@@ -296,6 +296,12 @@ static rnl_status group_elementwise(rnl_grower *grower, uint32_t index)
     return worth && group->chain.stage_count > 0 ? keep(grower->planner, group) : RNL_OK;
 }
 
+static rnl_status group_norm(rnl_grower *grower, uint32_t index)
+{
+    TRY(rnl_fuse_norm(grower->planner, grower->readers, index, grower->group));
+    return grower->group->node_count ? keep(grower->planner, grower->group) : RNL_OK;
+}
+
 /* From the end for anchors: of two that meet, the later one takes the rest. */
 rnl_status rnl_fuse(rnl_planner *planner)
 {
@@ -309,6 +315,8 @@ rnl_status rnl_fuse(rnl_planner *planner)
     TRY(rnl_zone_alloc(planner->zone, 1, sizeof *grower.group, &grower.group));
     TRY(find_readers(planner, &readers));
     TRY(rnl_fuse_pads(planner, &readers));
+    for (uint32_t i = 0; i < count; i++)
+        TRY(group_norm(&grower, i));
     for (uint32_t i = count; i-- > 0;)
         if (is_anchor(planner, i))
             TRY(group_anchor(&grower, i));

@@ -22,13 +22,27 @@ typedef struct rnl_group_operand {
     bool is_shift; /* … what is added; else what multiplies */
 } rnl_group_operand;
 
+typedef enum rnl_group_kind {
+    RNL_GROUP_CHAIN,  /* elementwise nodes alone */
+    RNL_GROUP_ANCHOR, /* … behind an anchor */
+    RNL_GROUP_NORM    /* a normalisation that is written out */
+} rnl_group_kind;
+
+/* (source - mean) / sqrt(variance + epsilon) * scale + bias; RNL_NO_VALUE: 1, and 0. */
+typedef struct rnl_norm {
+    uint32_t source, scale, bias;
+    uint32_t axes;
+    float epsilon;
+} rnl_norm;
+
 typedef struct rnl_group {
-    bool has_anchor;
+    rnl_group_kind kind;
     uint32_t nodes[RNL_GROUP_MAX_NODES]; /* the anchor first, the last one last */
     size_t node_count;
     rnl_fold fold;   /* fold.first is the anchor; RNL_NO_NODE: nothing goes into its weights */
     rnl_chain chain; /* its operands' views are filled in when the group is lowered */
     rnl_group_operand operands[RNL_CHAIN_MAX_OPERANDS];
+    rnl_norm norm;
 } rnl_group;
 
 /* RUNNEL_FUSE=off: every node has steps of its own. */

@@ -42,6 +42,12 @@ bool rnl_fuse_takes(const rnl_planner *planner, const rnl_node *node);
  */
 bool rnl_grower_append(rnl_grower *grower, uint32_t index);
 
+/* ---- fuse_norm.c ---- */
+
+/* The normalisation that this node divides for; *group has no nodes when there is none. */
+RNL_NODISCARD rnl_status rnl_fuse_norm(rnl_planner *planner, const rnl_readers *readers, uint32_t index,
+                                       rnl_group *group);
+
 /* ---- fuse_pad.c ---- */
 
 /* Sets the planner's pads. */

@@ -3,6 +3,7 @@
 #include "model/evaluate.h"
 #include "model/fuse.h"
 #include "model/matrix.h"
+#include "ops/normalize.h"
 #include <string.h>
 
 /* ---- constants ------------------------------------------------------------------------------------------------ */
@@ -182,6 +183,34 @@ static rnl_status lower_chain(rnl_lowering *lowering, rnl_group *group)
     return rnl_op_chain(lowering->list, &group->chain, &target);
 }
 
+static rnl_status lower_norm_input(rnl_lowering *lowering, uint32_t value, double absent, rnl_dtype dtype,
+                                   rnl_view *out_view)
+{
+    if (value == RNL_NO_VALUE)
+        return rnl_lower_scalar(lowering, dtype, absent, out_view);
+    return rnl_lower_value(lowering, value, RNL_LAYOUT_ANY, out_view);
+}
+
+static rnl_status lower_norm(rnl_lowering *lowering, const rnl_group *group)
+{
+    const rnl_norm *norm = &group->norm;
+    uint32_t output = lowering->planner->graph->nodes[rnl_group_last(group)].outputs[0];
+    rnl_view source, scale, bias, target;
+    TRY(rnl_lower_value(lowering, norm->source, RNL_LAYOUT_ANY, &source));
+    TRY(lower_norm_input(lowering, norm->scale, 1, source.dtype, &scale));
+    TRY(lower_norm_input(lowering, norm->bias, 0, source.dtype, &bias));
+    TRY(rnl_lower_memory(lowering, output, RNL_LAYOUT_ROW_MAJOR, false, &target));
+    return rnl_op_normalize(lowering->list, norm->axes, norm->epsilon, &source, &scale, &bias, &target);
+}
+
+static rnl_status lower_anchor(rnl_lowering *lowering, rnl_group *group)
+{
+    lowering->group = group;
+    rnl_status status = rnl_lower_find(lowering->context.node->op_type)(lowering);
+    lowering->group = NULL;
+    return status;
+}
+
 /* " + Relu + Add" */
 static rnl_status name_others(rnl_planner *planner, const rnl_group *group, const char **out_text)
 {
@@ -206,14 +235,12 @@ rnl_status rnl_lower_group(rnl_lowering *lowering, rnl_group *group)
     const rnl_node *first = &planner->graph->nodes[group->nodes[0]];
     const char *others;
     TRY(rnl_plan_context(planner, first, &lowering->context));
-    if (group->has_anchor) {
-        lowering->group = group;
-        rnl_status status = rnl_lower_find(first->op_type)(lowering);
-        lowering->group = NULL;
-        TRY(status);
-    } else {
+    if (group->kind == RNL_GROUP_ANCHOR)
+        TRY(lower_anchor(lowering, group));
+    else if (group->kind == RNL_GROUP_NORM)
+        TRY(lower_norm(lowering, group));
+    else
         TRY(lower_chain(lowering, group));
-    }
     TRY(name_others(planner, group, &others));
     return rnl_plan_cover_steps(planner, group->nodes[0], others);
 }

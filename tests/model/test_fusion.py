@@ -209,6 +209,30 @@ class FusionTest(unittest.TestCase):
         half = net.add("Cast", x, to=TensorProto.FLOAT16)
         self.check(net, net.add("Sub", net.add("Cast", half, to=TensorProto.FLOAT), x), rtol=1e-6)
 
+    # ---- normalisation ----
+
+    def norm(self, net, x, square, axis):
+        mean = net.add("ReduceMean", x, axes=[axis])
+        centred = net.add("Sub", x, mean)
+        squares = net.add("Pow", centred, net.scalar(2)) if square == "Pow" else net.add("Mul", centred, centred)
+        variance = net.add("Add", net.add("ReduceMean", squares, axes=[axis]), net.scalar(1e-3))
+        return net.add("Div", centred, net.add("Sqrt", variance))
+
+    def test_written_out_norm(self):
+        for square in ("Pow", "Mul"):
+            for axis, shape in ((-1, (12,)), (1, (1, 7, 1)), (0, (5, 1, 12))):
+                net = FusionNet()
+                x = net.add("Tanh", net.input(5, 7, 12))
+                x = net.add("Mul", self.norm(net, x, square, axis), net.weight(*shape))
+                self.check(net, net.add("Add", x, net.weight(12)))
+        net = FusionNet()
+        self.check(net, self.norm(net, net.input(5, 7, 12), "Pow", -1), steps=1)
+
+    def test_norm_of_an_image(self):
+        net = FusionNet()
+        x = net.conv(net.input(2, 3, 6, 5), 3, 9)
+        self.check(net, net.add("Mul", self.norm(net, x, "Pow", 1), net.weight(1, 9, 1, 1)))
+
     # ---- matrix products ----
 
     def test_product_with_constant(self):

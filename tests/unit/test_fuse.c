@@ -18,7 +18,7 @@ static rnl_model model;
 static rnl_planner planner;
 static rnl_zone zone;
 static rnl_plan plan;
-static proto graph_text;
+static proto graph_text, bytes;
 static float ones[CHANNELS * CHANNELS * 9];
 
 static void add_constant(const char *name, size_t rank, const int64_t *shape)
@@ -53,6 +53,7 @@ static void teardown(void)
     rnl_constants_free(&model.constants);
     rnl_graph_release(model.graph);
     model.graph = NULL;
+    proto_free(&bytes);
 }
 
 static void add(const char *op, const char *inputs, const char *output)
@@ -60,13 +61,15 @@ static void add(const char *op, const char *inputs, const char *output)
     proto attributes = {0};
     if (strcmp(op, "Conv") == 0)
         onnx_attribute_ints(&attributes, "pads", (int64_t[]){1, 1, 1, 1}, 4);
-    onnx_node(&graph_text, op, output, inputs, output, strcmp(op, "Conv") == 0 ? &attributes : NULL);
+    if (strcmp(op, "ReduceMean") == 0)
+        onnx_attribute_ints(&attributes, "axes", (int64_t[]){-1}, 1);
+    onnx_node(&graph_text, op, output, inputs, output, attributes.data ? &attributes : NULL);
 }
 
 static void group_nodes(const char *output)
 {
     onnx_value(&graph_text, GRAPH_OUTPUT, output, FLOAT32, SIZE_MAX, NULL);
-    proto bytes = onnx_model(&graph_text, OPSET);
+    bytes = onnx_model(&graph_text, OPSET);
     test_ok(rnl_graph_load_memory(bytes.data, bytes.size, &model.graph));
     model.device = &device;
     test_ok(rnl_constants_init(&model.constants, model.graph));
@@ -81,7 +84,6 @@ static void group_nodes(const char *output)
     test_ok(rnl_plan_describe(&planner));
     rnl_plan_mark_needed(&planner);
     test_ok(rnl_fuse(&planner));
-    proto_free(&bytes);
 }
 
 /* The groups in the order of their last nodes, as "c+b+r s+m": nodes by name; "[2]" behind one that has a chain. */
@@ -251,6 +253,44 @@ START_TEST(test_switched_off)
 }
 END_TEST
 
+/* ---- normalisation -------------------------------------------------------------------------------------------- */
+
+static void add_norm(const char *square)
+{
+    add("ReduceMean", "x", "m");
+    add("Sub", "x m", "d");
+    add(square, strcmp(square, "Pow") == 0 ? "d two" : "d d", "p");
+    add("ReduceMean", "p", "v_");
+    add("Add", "k v_", "e");
+    add("Sqrt", "e", "s");
+    add("Div", "d s", "q");
+}
+
+START_TEST(test_a_normalisation)
+{
+    const float two = 2;
+    proto tensor = onnx_tensor_raw("two", FLOAT32, 0, NULL, &two, sizeof two);
+    proto_message(&graph_text, GRAPH_INITIALIZER, &tensor);
+    add_norm(_i ? "Mul" : "Pow");
+    add("Mul", "v q", "g");
+    add("Add", "g k", "b");
+    add("Relu", "b", "r");
+    check("r", "m+d+p+v_+e+s+q+g+b[0]");
+    ck_assert_uint_eq(planner.groups[0]->norm.axes, 8);
+    ck_assert_float_eq(planner.groups[0]->norm.epsilon, 1);
+    ck_assert_uint_ne(planner.groups[0]->norm.scale, RNL_NO_VALUE);
+    ck_assert_uint_ne(planner.groups[0]->norm.bias, RNL_NO_VALUE);
+}
+END_TEST
+
+START_TEST(test_no_normalisation)
+{
+    add_norm("Mul");
+    add("Add", "q d", "a"); /* what it divides is read again */
+    check("a", "e+s[2] q+a[2]");
+}
+END_TEST
+
 /* ---- folds ---------------------------------------------------------------------------------------------------- */
 
 START_TEST(test_a_run_as_one)
@@ -290,6 +330,8 @@ int main(void)
     tcase_add_test(tcase, test_long_chains_are_split);
     tcase_add_test(tcase, test_a_group_without_room_for_its_end);
     tcase_add_test(tcase, test_switched_off);
+    tcase_add_loop_test(tcase, test_a_normalisation, 0, 2);
+    tcase_add_test(tcase, test_no_normalisation);
     tcase_add_test(tcase, test_a_run_as_one);
     suite_add_tcase(suite, tcase);
     return test_run(suite, false);
