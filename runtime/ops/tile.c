@@ -2,7 +2,8 @@
 #include "ops/tile.h"
 
 #define MOST_PARTS 32
-#define MOST_LAYERS 65535 /* NVIDIA's limit of a range's third dimension */
+#define MOST_FLOATS (INT64_C(1) << 24) /* of the parts' sums: they should stay in a GPU's cache */
+#define MOST_LAYERS 65535              /* NVIDIA's limit of a range's third dimension */
 
 /*
  * A rough model of a compute unit, in its cycles: a step of a tile takes as long as its multiplications at the rate
@@ -80,7 +81,8 @@ static double cycles(const rnl_device *device, const tile_kind *kind, const rnl_
 bool rnl_tile_choose(const rnl_device *device, const rnl_tile_product *product, const rnl_view *scratch,
                      rnl_tile *out_tile)
 {
-    const int64_t floats = scratch && scratch->dtype == RNL_F32 ? rnl_view_elements(scratch) : 0;
+    const int64_t given = scratch && scratch->dtype == RNL_F32 ? rnl_view_elements(scratch) : 0;
+    const int64_t floats = given < MOST_FLOATS ? given : MOST_FLOATS;
     double best = 0;
     bool found = false;
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; ++i) {

@@ -162,6 +162,25 @@ START_TEST(does_not_apply)
 }
 END_TEST
 
+START_TEST(wrong_arguments)
+{
+    gemm_run run = {.test = {.m = 9, .n = 33, .k = 20}};
+    int64_t floats = 1;
+    gemm_case_defaults(&run.test);
+    gemm_case_create(&run);
+    const rnl_gemm_params params = gemm_case_params(&run);
+    run.b->view.shape[0] += 1;
+    op_expect(RNL_INVALID_ARGUMENT,
+              rnl_gemm_scratch(op_device(), &params, &run.a->view, &run.b->view, NULL, &run.dst->view, &floats));
+    ck_assert_int_eq(floats, 0);
+    run.b->view.shape[0] -= 1;
+    run.a->view.shape[0] = run.dst->view.shape[0] = 0;
+    op_expect(RNL_OK,
+              rnl_gemm_scratch(op_device(), &params, &run.a->view, &run.b->view, NULL, &run.dst->view, &floats));
+    ck_assert_int_eq(floats, 0);
+}
+END_TEST
+
 /* What a CPU's own driver chooses: copies where memory would be read across its grain. */
 START_TEST(choice)
 {
@@ -196,6 +215,7 @@ int main(void)
     tcase_add_test(tests, wide_indices);
     tcase_add_test(tests, special_values);
     tcase_add_test(tests, does_not_apply);
+    tcase_add_test(tests, wrong_arguments);
     tcase_add_test(tests, choice);
     return op_main(suite);
 }
