@@ -8,12 +8,13 @@
 static json_t *describe_layer(const rnl_bench_layer *layer)
 {
     const rnl_step_profile *step = &layer->step;
-    return json_pack("{s:I, s:o, s:o, s:s, s:s, s:s, s:f, s:f, s:f, s:I, s:I, s:f, s:s, s:b}", "step",
+    return json_pack("{s:I, s:o, s:o, s:s, s:s, s:s, s:s, s:f, s:f, s:f, s:I, s:I, s:f, s:s, s:b}", "step",
                      (json_int_t)layer->index, "node", rnl_json_text(step->node), "operator",
-                     rnl_json_text(step->op_type), "implementation", step->implementation, "file", step->file, "kernel",
-                     step->kernel, "ms", layer->ms, "min_ms", layer->min_ms, "share", layer->share, "flops",
-                     (json_int_t)step->flops, "bytes", (json_int_t)step->bytes, "reached", layer->reached, "bound",
-                     layer->compute_bound ? "flops" : "bytes", "device_clock", (int)step->device_clock);
+                     rnl_json_text(step->op_type), "also", step->also, "implementation", step->implementation, "file",
+                     step->file, "kernel", step->kernel, "ms", layer->ms, "min_ms", layer->min_ms, "share",
+                     layer->share, "flops", (json_int_t)step->flops, "bytes", (json_int_t)step->bytes, "reached",
+                     layer->reached, "bound", layer->compute_bound ? "flops" : "bytes", "device_clock",
+                     (int)step->device_clock);
 }
 
 static json_t *describe_layers(const rnl_bench *bench)

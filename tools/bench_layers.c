@@ -126,11 +126,11 @@ static void print_layer(const rnl_bench_layer *layer, FILE *out)
     char node[48], op_type[32];
     const rnl_step_profile *step = &layer->step;
     double seconds = layer->ms * 1e-3;
-    fprintf(out, "%5zu %9.4f %6.2f%% %9.2f %8.2f %5.0f%% %-5s  %-24s %-18s %s\n", layer->index, layer->ms,
+    fprintf(out, "%5zu %9.4f %6.2f%% %9.2f %8.2f %5.0f%% %-5s  %-24s %-18s %s%s\n", layer->index, layer->ms,
             layer->share * 100, (double)step->flops / seconds * 1e-9, (double)step->bytes / seconds * 1e-9,
             layer->reached * 100, layer->compute_bound ? "flops" : "bytes", step->implementation,
             *step->op_type ? rnl_cli_clean(step->op_type, op_type, sizeof op_type) : "(edge)",
-            rnl_cli_clean(step->node, node, sizeof node));
+            rnl_cli_clean(step->node, node, sizeof node), step->also);
 }
 
 static void print_totals(const rnl_bench *bench, FILE *out)
