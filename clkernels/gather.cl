@@ -5,6 +5,10 @@
 //   T         type of data and dst; bits are moved, so the unsigned integer of the size
 //   T_INDEX   I32 or I64
 //
+// Entry points:
+//   gather        a work-item for each element
+//   gather_rows   for CPUs: innermost dimensions that dst and data have alike are rows; a work-item copies `each`
+//
 // An index below 0 counts from the axis's end. One that is out of range even so takes the nearest element there is:
 // nothing outside `data` is read.
 // check: -DT=U32 -DT_INDEX=I64
@@ -14,6 +18,14 @@
 #if !defined(T) || !defined(T_INDEX)
 #error "gather.cl needs T and T_INDEX"
 #endif
+#include "rows.clh"
+
+// Compared in its own type: Mesa's compiler gets the sign of an int that was widened to long wrong.
+static inline idx_t chosen_of(const COMPUTE(T_INDEX) wanted, const idx_t axis_size)
+{
+    const long last = (long)axis_size - 1, counted = (long)wanted + (wanted < 0 ? (long)axis_size : 0);
+    return (idx_t)(counted < 0 ? 0 : counted > last ? last : counted);
+}
 
 // Dimensions are dst's; data has stride 0 in those of the indices, and indices in the others. Columns are the range's
 // first dimension, rows are counted over the other two.
@@ -31,10 +43,23 @@ __kernel void gather(__global STORAGE(T) *dst, const idx_t dst_offset, __global 
     const idx_t to = dst_offset + row_index(row, deep, shape, dst_stride);
     if (column >= shape.s7 || row >= rows)
         return;
-    // Compared in its own type: Mesa's compiler gets the sign of an int that was widened to long wrong.
-    const COMPUTE(T_INDEX) wanted = LOAD(T_INDEX, indices, which + column * indices_stride.s7);
-    const long last = (long)axis_size - 1, counted = (long)wanted + (wanted < 0 ? (long)axis_size : 0);
-    const idx_t chosen = (idx_t)(counted < 0 ? 0 : counted > last ? last : counted);
+    const idx_t chosen = chosen_of(LOAD(T_INDEX, indices, which + column * indices_stride.s7), axis_size);
     STORE(T, dst, to + column * dst_stride.s7,
           LOAD(T, data, from + column * data_stride.s7 + chosen * axis_stride));
+}
+
+__kernel void gather_rows(__global STORAGE(T) *dst, const idx_t dst_offset, __global const STORAGE(T) *data,
+                          const idx_t data_offset, __global const STORAGE(T_INDEX) *indices,
+                          const idx_t indices_offset, const idx_t axis_size, const idx_t axis_stride,
+                          const idx_t rows, const int deep, const idx8_t shape, const idx8_t dst_stride,
+                          const idx8_t data_stride, const idx8_t indices_stride, const idx_t each)
+{
+    const idx_t first = (idx_t)get_global_id(0) * each, end = min(first + each, rows);
+    for (idx_t row = first; row < end; ++row) {
+        const idx_t which = indices_offset + row_index(row, deep, shape, indices_stride);
+        const idx_t from = data_offset + row_index(row, deep, shape, data_stride);
+        const idx_t chosen = chosen_of(LOAD(T_INDEX, indices, which), axis_size);
+        copy_row(dst + dst_offset + row_index(row, deep, shape, dst_stride), data + from + chosen * axis_stride,
+                 shape.s7);
+    }
 }

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "ops/implementation.h"
 #include "ops/resize.h"
 #include "ops/step_build.h"
+
+#define SHORTEST_ROW 4     /* elements from which on rows are copied whole */
+#define ITEM_ELEMENTS 8192 /* that a work-item copies of short rows */
 
 static rnl_status check(size_t axis, const rnl_view *data, const rnl_view *indices, const rnl_view *dst)
 {
@@ -41,6 +45,24 @@ static void collect_dims(size_t axis, const rnl_view *data, const rnl_view *indi
     rnl_dims_coalesce(out_dims);
 }
 
+/* On CPUs: one index for each row of neighbours. */
+static bool has_rows(const rnl_device *device, const rnl_dims *dims)
+{
+    const size_t inner = dims->rank - 1;
+    return rnl_device_is_cpu(device) && dims->rank > 0 && dims->stride[0][inner] == 1 && dims->stride[1][inner] == 1 &&
+           dims->stride[2][inner] == 0 && dims->shape[inner] >= SHORTEST_ROW;
+}
+
+/* Of a range in which a work-item copies rows. */
+static void add_rows(rnl_step_builder *step, const rnl_dims *dims)
+{
+    const int64_t columns = dims->shape[dims->rank - 1], rows = rnl_dims_elements(dims) / columns;
+    const int64_t fair = rows / ((int64_t)step->list->device->info.compute_units * 4) + 1;
+    const int64_t wanted = ITEM_ELEMENTS / columns + 1, each = wanted < fair ? wanted : fair;
+    rnl_step_index(step, each);
+    rnl_step_range(step, 1, (size_t[3]){(size_t)((rows + each - 1) / each)}, (size_t[3]){1});
+}
+
 rnl_status rnl_op_gather(rnl_step_list *list, size_t axis, const rnl_view *data, const rnl_view *indices,
                          const rnl_view *dst)
 {
@@ -56,7 +78,8 @@ rnl_status rnl_op_gather(rnl_step_list *list, size_t axis, const rnl_view *data,
         return FAIL(RNL_INVALID_ARGUMENT, "Gather from axis %zu, which has size 0", axis);
     collect_dims(axis, data, indices, dst, &dims);
 
-    rnl_step_begin(&step, list, "gather:portable", index64);
+    const bool rows = has_rows(list->device, &dims);
+    rnl_step_begin(&step, list, rows ? "gather:rows" : "gather:portable", index64);
     rnl_step_type(&step, "T", rnl_dtype_bits(dst->dtype));
     rnl_step_type(&step, "T_INDEX", indices->dtype);
     rnl_step_view(&step, dst);
@@ -65,8 +88,10 @@ rnl_status rnl_op_gather(rnl_step_list *list, size_t axis, const rnl_view *data,
     rnl_step_index(&step, data->shape[axis]);
     rnl_step_index(&step, data->stride[axis]);
     rnl_step_rows(&step, &dims);
+    if (rows)
+        add_rows(&step, &dims);
     step.step.bytes = 2 * count * rnl_dtype_bytes(dst->dtype) +
                       (uint64_t)rnl_view_elements(indices) * rnl_dtype_bytes(indices->dtype);
     rnl_step_writes(&step, dst->slot);
-    return rnl_step_end(&step, "gather.cl", "gather");
+    return rnl_step_end(&step, "gather.cl", rows ? "gather_rows" : "gather");
 }

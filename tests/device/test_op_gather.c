@@ -126,14 +126,22 @@ START_TEST(nothing_and_refusals)
 }
 END_TEST
 
-int main(void)
+static void add_tests(TCase *tests)
 {
-    Suite *suite = suite_create("gather");
-    TCase *tests = op_case(suite, "gather");
+    if (!tests)
+        return;
     tcase_add_loop_test(tests, types, 0, 26);
     tcase_add_loop_test(tests, shapes_and_strides, 0, FORMS * OP_LAYOUT_COUNT);
     tcase_add_test(tests, out_of_range);
     tcase_add_test(tests, long_indices);
+}
+
+int main(void)
+{
+    Suite *suite = suite_create("gather");
+    TCase *tests = op_case(suite, "gather");
+    add_tests(tests);
+    add_tests(op_case_as_cpu(suite, "as a CPU"));
     tcase_add_test(tests, nothing_and_refusals);
     return op_main(suite);
 }
