@@ -14,6 +14,7 @@
 #include "common.clh"
 #include "index.clh"
 #include "lanes.clh"
+#include "pool.clh"
 #if !defined(T) || !defined(V)
 #error "pool.cl needs T and V"
 #endif
@@ -41,14 +42,6 @@
 #else
 #define IS_BETTER(x, best) ((x) > (best))
 #endif
-
-// Taps k of `taps` whose position first + k * dilation lies in low … high - 1: from *begin to *end - 1.
-static inline void clip_taps(int first, int taps, int dilation, int low, int high, int *begin, int *end)
-{
-    *begin = first >= low ? 0 : (low - first + dilation - 1) / dilation;
-    *end = first >= high ? 0 : min(taps, (high - first + dilation - 1) / dilation);
-    *end = max(*begin, *end);
-}
 
 #ifdef INDICES
 static inline long flat_index(int3 at, int4 size, bool column_major)

@@ -3,6 +3,8 @@
 #include "ops/implementation.h"
 #include "ops/step_build.h"
 
+#define ITEM_RESULTS 1024 /* that a work-item makes on a CPU */
+
 /* One call, its spatial dimensions spread to (d, h, w). */
 typedef struct pool_problem {
     rnl_pool_op op;
@@ -179,6 +181,35 @@ static rnl_status append_vectors(rnl_step_list *list, const char *name, const vo
     return append(list, name, problem, vector);
 }
 
+static bool columns_apply(const rnl_device *device, const void *data)
+{
+    return rnl_device_is_cpu(device) && vectors_apply(device, data);
+}
+
+/* A work-item makes a few columns, so that what it finds out of its row is worth it. */
+static rnl_status append_columns(rnl_step_list *list, const char *name, const void *data)
+{
+    const pool_problem *problem = data;
+    const int64_t channels = problem->src->shape[1], columns = problem->dst_size[2];
+    const int64_t rows = problem->src->shape[0] * problem->dst_size[0] * problem->dst_size[1];
+    const int64_t wanted = ITEM_RESULTS / channels + 1, each = wanted < columns ? wanted : columns;
+    int64_t vector = list->device->vector_width;
+    while (vector > channels)
+        vector /= 2;
+    rnl_step_builder step;
+    rnl_step_begin(&step, list, name, problem->index64);
+    rnl_step_type(&step, "T", problem->src->dtype);
+    rnl_step_define(&step, "V=%lld", (long long)vector);
+    if (problem->op == RNL_POOL_AVERAGE)
+        rnl_step_define(&step, "AVERAGE");
+    add_arguments(&step, problem, rows, true);
+    rnl_step_int(&step, (int32_t)each);
+    rnl_step_range(&step, 2, (size_t[3]){(size_t)((columns + each - 1) / each), (size_t)rows}, (size_t[3]){1, 1});
+    add_cost(&step, problem);
+    rnl_step_writes(&step, problem->dst->slot);
+    return rnl_step_end(&step, "pool_vectors.cl", "pool_columns");
+}
+
 static rnl_status append_portable(rnl_step_list *list, const char *name, const void *data)
 {
     return append(list, name, data, 1);
@@ -188,6 +219,7 @@ rnl_status rnl_op_pool(rnl_step_list *list, rnl_pool_op op, const rnl_pool_param
                        const rnl_view *dst, const rnl_view *indices)
 {
     static const rnl_implementation implementations[] = {
+        {"pool:columns", columns_apply, NULL, append_columns},
         {"pool:vectors", vectors_apply, NULL, append_vectors},
         {"pool:portable", NULL, NULL, append_portable},
     };
@@ -199,5 +231,5 @@ rnl_status rnl_op_pool(rnl_step_list *list, rnl_pool_op op, const rnl_pool_param
     TRY(check_reach(&problem));
     if (rnl_view_elements(dst) == 0)
         return RNL_OK;
-    return rnl_implementation_append(implementations, 2, NULL, list, &problem);
+    return rnl_implementation_append(implementations, 3, NULL, list, &problem);
 }

@@ -368,17 +368,25 @@ START_TEST(wrong_arguments)
 }
 END_TEST
 
+static void add_tests(TCase *tests)
+{
+    if (!tests)
+        return;
+    tcase_add_test(tests, memory_layouts);
+    tcase_add_test(tests, windows);
+    tcase_add_test(tests, dimensions);
+    tcase_add_test(tests, wide_indices);
+    tcase_add_test(tests, element_types);
+    tcase_add_test(tests, special_values);
+}
+
 int main(void)
 {
     Suite *suite = suite_create("pool");
     TCase *tests = op_case(suite, "pool");
-    tcase_add_test(tests, memory_layouts);
-    tcase_add_test(tests, windows);
-    tcase_add_test(tests, dimensions);
+    add_tests(tests);
+    add_tests(op_case_as_cpu(suite, "as a CPU"));
     tcase_add_test(tests, indices);
-    tcase_add_test(tests, wide_indices);
-    tcase_add_test(tests, element_types);
-    tcase_add_test(tests, special_values);
     tcase_add_test(tests, wrong_arguments);
     return op_main(suite);
 }
