@@ -6,13 +6,14 @@
 //   ARITY   number of sources, 1 to 5
 //   PARAMETERS   number of the operator's parameters, 0 to 2; absent: 0
 //   T_DST, T0 … T4   types of destination and sources
+//   ROWS    which entry point there is
 //
 // Entry points, for dimensions that were merged before:
 //   map_flat   one dimension; sources have stride 1, or 0
-//   map_rows   up to 8 dimensions: columns are the range's first dimension, rows are counted over the other two
+//   map_rows   with ROWS, up to 8 dimensions: columns are the range's first dimension, rows are counted over the others
 // check: -DOP=OP_ADD -DARITY=2 -DT_DST=F32 -DT0=F32 -DT1=F32
 // check: -DOP=OP_COPY -DARITY=1 -DT_DST=F16 -DT0=BF16 -DINDEX64
-// check: -DOP=OP_COPY -DARITY=1 -DT_DST=U8 -DT0=F32
+// check: -DOP=OP_COPY -DARITY=1 -DT_DST=U8 -DT0=F32 -DROWS
 // check: -DOP=OP_ERF -DARITY=1 -DT_DST=F64 -DT0=F64 -DUSE_F64
 #include "common.clh"
 #include "walk.clh"
@@ -56,6 +57,7 @@
         STORE(T_DST, dst, at, RESULT);                                                                                 \
     }
 
+#ifndef ROWS
 #define ITEMS 4
 #define STEP(k) , const idx_t step##k
 #define FLAT_INDEX(k) const idx_t i##k = offset##k + i * step##k;
@@ -71,6 +73,7 @@ __kernel void map_flat(ARGUMENTS, const idx_t count FOR_SOURCES(STEP))
     }
 }
 
+#else
 #define STRIDES(k) , const idx8_t stride##k
 #define ROW_INDEX(k) const idx_t row##k = offset##k + row_index(row, deep, shape, stride##k);
 #define COLUMN_INDEX(k) const idx_t i##k = row##k + column * stride##k.s7;
@@ -87,3 +90,4 @@ __kernel void map_rows(ARGUMENTS, const idx_t rows, const int deep, const idx8_t
     FOR_SOURCES(COLUMN_INDEX)
     COMPUTE_AND_STORE(to + column * dst_stride.s7)
 }
+#endif

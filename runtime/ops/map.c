@@ -170,10 +170,12 @@ rnl_status rnl_op_map(rnl_step_list *list, rnl_map_op op, float p0, float p1, co
     rnl_step_float(&step, p0);
     rnl_step_float(&step, p1);
     const bool flat = is_flat(&dims);
-    if (flat)
+    if (flat) {
         add_flat(&step, &dims);
-    else
+    } else {
+        rnl_step_define(&step, "ROWS");
         rnl_step_rows(&step, &dims);
+    }
     step.step.bytes = traffic(srcs, src_count, dst);
     step.step.flops = (uint64_t)rnl_view_elements(dst);
     rnl_step_writes(&step, dst->slot);
