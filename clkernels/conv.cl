@@ -44,17 +44,11 @@ __kernel void conv(CONV_ARGUMENTS)
     idx_t n = row;
     const int h = (int)take_index(&n, dst_size.y), d = (int)take_index(&n, dst_size.x);
     __global const SRC_T *image = src + (src_offset + n * src_stride.x + (idx_t)group * src_size.w);
-    weight += weight_offset;
-
+    __global const SRC_T *panel[NB];
     FLOATV acc[P * NB];
-#pragma unroll
-    for (int j = 0; j < NB; j++) {
-        const int at = group * dst_size.w + m + j * V;
-        acc[j] = flags.y ? load_bias(bias + (bias_offset + at), dst_size.w - m - j * V) : (FLOATV)(0.0f);
-    }
-#pragma unroll
-    for (int i = NB; i < P * NB; i++)
-        acc[i] = acc[i % NB];
+    weight += weight_offset;
+    begin_tile(acc, panel, weight + group * weight_stride.y, bias + (bias_offset + group * dst_size.w + m), flags.y, m,
+               dst_size.w, weight_stride.z);
 
     for (int tap = 0; tap < taps.x * taps.y * taps.z; tap++) {
         idx_t kd = tap;
@@ -64,19 +58,18 @@ __kernel void conv(CONV_ARGUMENTS)
         int column, step;
         if (sd < 0 || sh < 0 || !get_columns(run, kw, stride.z, dilation.z, pad.z, &column, &step))
             continue;
-        __global const SRC_T *line = image + (sd * src_stride.y + sh * src_stride.z);
+        __global const SRC_T *row_at = image + (sd * src_stride.y + sh * src_stride.z);
         __global const SRC_T *pixel[P];
 #pragma unroll
         for (int p = 0; p < P; p++) {
             const int i = column + p * step;
-            pixel[p] = i >= 0 && i < src_size.z ? line + i * src_stride.w : weight + weight_stride.w;
+            pixel[p] = i >= 0 && i < src_size.z ? row_at + i * src_stride.w : weight + weight_stride.w;
         }
-        __global const SRC_T *panel[NB]; // vectors behind the last panel, which are not stored, read that one
+        __global const SRC_T *lines[NB];
 #pragma unroll
         for (int j = 0; j < NB; j++)
-            panel[j] = weight + (group * weight_stride.y + weight_at(min(m + j * V, (dst_size.w - 1) & ~(V - 1)), weight_stride.z) +
-                                 tap * weight_stride.x);
-        accumulate(acc, pixel, panel, src_size.w);
+            lines[j] = panel[j] + tap * weight_stride.x;
+        accumulate(acc, pixel, lines, src_size.w);
     }
 
     FLOATV result[P * NB]; // a copy, for a loop that need not be unrolled: it compiles much faster
@@ -85,8 +78,7 @@ __kernel void conv(CONV_ARGUMENTS)
         result[i] = acc[i];
     for (int p = run.begin; p < run.end; p++)
         for (int j = 0; j < NB; j++) {
-            const int w = run.first + p * run.step, c = group * dst_size.w + m + j * V;
-            const int count = dst_size.w - m - j * V;
+            const int w = run.first + p * run.step, c = group * dst_size.w + m + j * V, count = dst_size.w - m - j * V;
             const idx_t at = dst_offset + n * dst_stride.x + d * dst_stride.y + h * dst_stride.z + w * dst_stride.w + c;
             const FLOATV v0 = result[p * NB + j];
             FOR_OPERANDS(FIND_OPERAND)

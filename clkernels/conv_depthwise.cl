@@ -7,52 +7,82 @@
 #include "conv.clh"
 
 #define FIND_OPERAND(i) const idx_t at##i = OPERAND_AT(i, c);
+// The first tap that reads the image, and the one behind the last, of those at `first`, `first` + dilation, …
+#define FIRST_TAP(first, dilation) ((first) < 0 ? (dilation - 1 - (first)) / dilation : 0)
+#define END_TAP(first, dilation, size, taps) min(taps, (size - (first) + dilation - 1) / dilation)
+
+// acc += a row of taps, the first of which reads element `at` of src, in column `left` of the image.
+static inline void accumulate_row(FLOATV acc[P], __global const SRC_T *src, idx_t at, idx_t step,
+                                  __global const SRC_T *weight, idx_t tap_stride, int taps, int left, bool inside,
+                                  int stride, int dilation, int width, idx_t pixel_stride)
+{
+    for (int kw = 0; kw < taps; kw++) {
+        const FLOATV w = LOADV(T_SRC, V, weight, kw * tap_stride);
+        if (inside) {
+#pragma unroll
+            for (int p = 0; p < P; p++)
+                acc[p] = fma(LOADV(T_SRC, V, src, at + p * step), w, acc[p]);
+        } else {
+#pragma unroll
+            for (int p = 0; p < P; p++) {
+                const int i = left + p * stride;
+                if (i >= 0 && i < width)
+                    acc[p] = fma(LOADV(T_SRC, V, src, at + p * step), w, acc[p]);
+            }
+        }
+        at += dilation * pixel_stride;
+        left += dilation;
+    }
+}
+
+// flags.z: rows; flags.w: vectors of channels that a work-item computes one after the other.
 __kernel void conv_depthwise(CONV_ARGUMENTS)
 {
     FIND_GRID;
     const pixel_run run = get_run(run_index, dst_size.z, stride.z);
-    if (block * V >= taps.w || row >= flags.z || run.begin >= run.end)
+    const int blocks = min((block + 1) * flags.w, (taps.w + V - 1) / V);
+    if (row >= flags.z || run.begin >= run.end)
         return;
-    // The last block is moved back to be full.
-    const int c = min(block * V, taps.w - V);
     idx_t n = row;
     const int h = (int)take_index(&n, dst_size.y), d = (int)take_index(&n, dst_size.x);
-    const idx_t image = src_offset + n * src_stride.x + c;
+    const int front = d * stride.x - pad.x, top = h * stride.y - pad.y, left = run.first * stride.z - pad.z;
+    const int first_kd = FIRST_TAP(front, dilation.x), first_kh = FIRST_TAP(top, dilation.y);
+    const int end_kd = END_TAP(front, dilation.x, src_size.x, taps.x);
+    const int end_kh = END_TAP(top, dilation.y, src_size.y, taps.y);
+    const bool inside = left >= 0 && left + (P - 1) * stride.z + (taps.z - 1) * dilation.z < src_size.z;
+    const idx_t corner = src_offset + n * src_stride.x + front * src_stride.y + top * src_stride.z + left * src_stride.w;
+    const idx_t step = stride.z * src_stride.w;
+    weight += weight_offset;
 
-    FLOATV acc[P];
+    for (int b = block * flags.w; b < blocks; b++) {
+        const int c = min(b * V, taps.w - V); // the last block is moved back to be full
+        const FLOATV start = flags.y ? load_bias(bias + (bias_offset + c), V) : (FLOATV)(0.0f);
+        FLOATV acc[P];
 #pragma unroll
-    for (int p = 0; p < P; p++)
-        acc[p] = flags.y ? load_bias(bias + (bias_offset + c), V) : (FLOATV)(0.0f);
-    for (int tap = 0; tap < taps.x * taps.y * taps.z; tap++) {
-        idx_t kd = tap;
-        const int kw = (int)take_index(&kd, taps.z), kh = (int)take_index(&kd, taps.y);
-        const int sd = source_coordinate(d, (int)kd, stride.x, dilation.x, pad.x, src_size.x);
-        const int sh = source_coordinate(h, kh, stride.y, dilation.y, pad.y, src_size.y);
-        int column, step;
-        if (sd < 0 || sh < 0 || !get_columns(run, kw, stride.z, dilation.z, pad.z, &column, &step))
-            continue;
-        const idx_t line = image + sd * src_stride.y + sh * src_stride.z;
-        const FLOATV w = LOADV(T_SRC, V, weight, weight_offset + tap * weight_stride.x + c);
+        for (int p = 0; p < P; p++)
+            acc[p] = start;
+        for (int kd = first_kd; kd < end_kd; kd++)
+            for (int kh = first_kh; kh < end_kh; kh++) {
+                const idx_t at = corner + kd * dilation.x * src_stride.y + kh * dilation.y * src_stride.z + c;
+                const idx_t tap = (kd * taps.y + kh) * taps.z * weight_stride.x + c;
+                accumulate_row(acc, src, at, step, weight + tap, weight_stride.x, taps.z, left, inside, stride.z,
+                               dilation.z, src_size.z, src_stride.w);
+            }
+
 #pragma unroll
-        for (int p = 0; p < P; p++) {
-            const int i = column + p * step;
-            if (i >= 0 && i < src_size.z)
-                acc[p] = fma(LOADV(T_SRC, V, src, line + i * src_stride.w), w, acc[p]);
-        }
+        for (int p = 0; p < P; p++)
+            if (p >= run.begin && p < run.end) {
+                const int w = run.first + p;
+                const idx_t at =
+                    dst_offset + n * dst_stride.x + d * dst_stride.y + h * dst_stride.z + w * dst_stride.w + c;
+                const FLOATV v0 = acc[p];
+                FOR_OPERANDS(FIND_OPERAND)
+                LOAD_OPERANDS
+                CHAIN
+                if (c == b * V)
+                    STOREV(T_DST, V, dst, at, CHAIN_RESULT);
+                else
+                    STORE_LANES(T_DST, V, dst, at, CHAIN_RESULT, b * V - c, V);
+            }
     }
-
-#pragma unroll
-    for (int p = 0; p < P; p++)
-        if (p >= run.begin && p < run.end) {
-            const int w = run.first + p * run.step;
-            const idx_t at = dst_offset + n * dst_stride.x + d * dst_stride.y + h * dst_stride.z + w * dst_stride.w + c;
-            const FLOATV v0 = acc[p];
-            FOR_OPERANDS(FIND_OPERAND)
-            LOAD_OPERANDS
-            CHAIN
-            if (c == block * V)
-                STOREV(T_DST, V, dst, at, CHAIN_RESULT);
-            else
-                STORE_LANES(T_DST, V, dst, at, CHAIN_RESULT, block * V - c, V);
-        }
 }

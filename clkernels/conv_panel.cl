@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Direct convolution for CPUs: a tile of pixels and output channels in registers, one work-item a work-group.
 //
-// Pixels are counted over the whole batch, so that a tile may span rows and images. Each pixel of a tile has a pointer of
-// its own into src; where a tap falls into padding, it points to zeros behind the weights, and the inner loop knows
+// Pixels are counted over the whole batch, so that a tile may span rows and images. Each pixel of a tile has a pointer
+// of its own into src; where a tap falls into padding, it points to zeros behind the weights, and the inner loop knows
 // nothing of borders.
 //
 // Defines: those of conv.clh, where P pixels need not be of one row, and
@@ -34,170 +34,206 @@ static inline void accumulate(FLOATV acc[P * NB], __global const SRC_T *const pi
     }
 }
 
-// Steps from a pixel to the next one of its image, or to the next image's first.
-#define NEXT_PIXEL                                                                                                     \
-    do {                                                                                                               \
-        if (++w == dst_size.z) {                                                                                       \
-            w = 0;                                                                                                     \
-            if (++h == dst_size.y) {                                                                                   \
-                h = 0;                                                                                                 \
-                if (++d == dst_size.x) {                                                                               \
-                    d = 0;                                                                                             \
-                    n++;                                                                                               \
-                }                                                                                                      \
-            }                                                                                                          \
-        }                                                                                                              \
-    } while (0)
-#define FIND_OPERAND(i) const idx_t at##i = OPERAND_AT(i, c);
-#define PART_OF_IMAGE(i, size) ((uint)(i) < (uint)(size))
+// What differs from pixel to pixel is computed in vectors of L pixels, of which there are PARTS.
+#if P <= 4
+#define L 4
+#define LANE (int4)(0, 1, 2, 3)
+#elif P <= 8
+#define L 8
+#define LANE (int8)(0, 1, 2, 3, 4, 5, 6, 7)
+#else
+#define L 16
+#define LANE (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15)
+#endif
+#define PARTS ((P + L - 1) / L)
+#define INTL PASTE2_(int, L)
+#ifdef INDEX64
+#define IDXL PASTE2_(long, L)
+#define TO_IDXL PASTE2_(convert_long, L)
+#else
+#define IDXL INTL
+#define TO_IDXL
+#endif
+#define ULONGL PASTE2_(ulong, L)
+#define TO_ULONGL PASTE2_(convert_ulong, L)
+#define STOREL(v, array, part) PASTE2_(vstore, L)(v, part, array)
 
-// flags.z: pixels; flags.w: runs of P pixels that a work-item computes one after the other.
-__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void conv_panel(CONV_ARGUMENTS)
-{
-    const int grid0 = (int)get_global_id(0), grid1 = (int)get_global_id(1);
-    const int block = flags.x ? grid1 : grid0, item = flags.x ? grid0 : grid1;
-    const int blocks = (dst_size.w + V * NB - 1) / (V * NB);
-    const int group = block / blocks, m = (block - group * blocks) * (V * NB);
-    const int pixels = flags.z, runs = min((item + 1) * flags.w, (pixels + P - 1) / P);
-    const bool whole = m + V * NB <= dst_size.w;
-
-    __global const SRC_T *zeros = weight + (weight_offset + weight_stride.w);
-    __global const SRC_T *panel[NB]; // vectors behind the last one, which are not stored, read that one
-    FLOATV start[NB];
-#pragma unroll
-    for (int j = 0; j < NB; j++) {
-        const int at = min(m + j * V, (dst_size.w - 1) & ~(V - 1));
-        panel[j] = weight + (weight_offset + group * weight_stride.y + weight_at(at, weight_stride.z));
-        start[j] = flags.y ? load_bias(bias + (bias_offset + group * dst_size.w + m + j * V), dst_size.w - m - j * V)
-                           : (FLOATV)(0.0f);
+// Moves what exceeds a dimension's size over to the next one.
+#define CARRY(coordinate, size, next)                                                                                  \
+    for (INTL over = coordinate >= size; any(over); over = coordinate >= size) {                                       \
+        coordinate -= over & size;                                                                                     \
+        next -= over;                                                                                                  \
     }
-    // How far the last tap lies from the first; and whether the taps of a row are neighbours in memory.
-    const int reach_d = (taps.x - 1) * dilation.x, reach_h = (taps.y - 1) * dilation.y;
-    const int reach_w = (taps.z - 1) * dilation.z;
-    const bool joined = src_stride.w == src_size.w && (dilation.z == 1 || taps.z == 1) && weight_stride.x == src_size.w * 16;
-    src += src_offset + (idx_t)group * src_size.w;
+#define PLACES(stride, origin)                                                                                         \
+    ((origin) + TO_IDXL(n) * (stride).x + TO_IDXL(d) * (stride).y + TO_IDXL(h) * (stride).z + TO_IDXL(w) * (stride).w)
+#define IN_IMAGE(i, size) (((i) >= 0) & ((i) < (size)))
 
-    for (int run = item * flags.w; run < runs; run++) {
-        const int first = min(run * P, max(pixels - P, 0)), begin = run * P - first, end = min(P, pixels - first);
-        idx_t image = first;
-        const int w0 = (int)take_index(&image, dst_size.z), h0 = (int)take_index(&image, dst_size.y);
-        const int d0 = (int)take_index(&image, dst_size.x);
-        const bool one_row = w0 + P <= dst_size.z;
+// Where the first tap of each pixel of a run lies, which may be outside of the image. `begin` and `end`: the pixels that
+// this run is to store.
+typedef struct run_pixels {
+    INTL front[PARTS], top[PARTS], left[PARTS], inside;
+    IDXL corner[PARTS];
+    int begin, end;
+} run_pixels;
 
-        // Where the first tap of each pixel lies, which may be outside of the image.
-        int front[P], top[P], left[P];
-        idx_t corner[P];
-        bool inside = true;
-        if (one_row) {
-            const int z = d0 * stride.x - pad.x, y = h0 * stride.y - pad.y, x = w0 * stride.z - pad.z;
-            const idx_t at = image * src_stride.x + z * src_stride.y + y * src_stride.z + x * src_stride.w;
-#pragma unroll
-            for (int p = 0; p < P; p++) {
-                front[p] = z;
-                top[p] = y;
-                left[p] = x + p * stride.z;
-                corner[p] = at + p * stride.z * src_stride.w;
-            }
-            inside = z >= 0 && z + reach_d < src_size.x && y >= 0 && y + reach_h < src_size.y && x >= 0 &&
-                     x + (P - 1) * stride.z + reach_w < src_size.z;
-        } else {
-            int w = w0, h = h0, d = d0;
-            idx_t n = image;
-            for (int p = 0; p < P; p++) {
-                const int z = d * stride.x - pad.x, y = h * stride.y - pad.y;
-                const int x = p < end ? w * stride.z - pad.z : -0x40000000;
-                front[p] = z;
-                top[p] = y;
-                left[p] = x;
-                corner[p] = n * src_stride.x + z * src_stride.y + y * src_stride.z + x * src_stride.w;
-                inside = inside && z >= 0 && z + reach_d < src_size.x && y >= 0 && y + reach_h < src_size.y && x >= 0 &&
-                         x + reach_w < src_size.z;
-                NEXT_PIXEL;
-            }
-        }
+// inside: all taps of the pixel read the image. Pixels that are not there read none.
+static inline void set_part(run_pixels *pixels, int part, INTL n, INTL d, INTL h, INTL w, int4 src_size, int4 taps,
+                            int4 stride, int4 dilation, int4 pad, idx4_t src_stride)
+{
+    const int4 reach = (taps - 1) * dilation;
+    const INTL number = part * L + LANE;
+    d = d * stride.x - pad.x;
+    h = h * stride.y - pad.y;
+    w = select(w * stride.z - pad.z, (INTL)(-0x40000000), number >= pixels->end);
+    pixels->front[part] = d;
+    pixels->top[part] = h;
+    pixels->left[part] = w;
+    pixels->corner[part] = PLACES(src_stride, 0);
+    pixels->inside &= (number >= P) | (IN_IMAGE(d, src_size.x - reach.x) & IN_IMAGE(h, src_size.y - reach.y) &
+                                       IN_IMAGE(w, src_size.z - reach.z));
+}
 
-        FLOATV acc[P * NB];
+// Where tap (z, y, x) of each pixel is read, or `zeros`. False: it reaches no pixel.
+static inline bool find_tap(const run_pixels *pixels, int z, int y, int x, int4 src_size, idx4_t src_stride,
+                            ulong source, ulong zeros, __global const SRC_T *pixel[P])
+{
+    const idx_t offset = z * src_stride.y + y * src_stride.z + x * src_stride.w;
+    ulong address[PARTS * L];
+    INTL used = 0;
 #pragma unroll
-        for (int i = 0; i < P * NB; i++)
-            acc[i] = start[i % NB];
-        const bool join = inside && joined;
-        const int columns = join ? 1 : taps.z, count = join ? src_size.w * taps.z : src_size.w;
-        idx_t tap = 0;
-        for (int kd = 0; kd < taps.x; kd++)
-            for (int kh = 0; kh < taps.y; kh++)
-                for (int kw = 0; kw < columns; kw++, tap += weight_stride.x) {
-                    const int z = kd * dilation.x, y = kh * dilation.y, x = kw * dilation.z;
-                    const idx_t offset = z * src_stride.y + y * src_stride.z + x * src_stride.w;
-                    __global const SRC_T *pixel[P], *line[NB];
-                    bool any = inside;
-                    if (inside) {
+    for (int part = 0; part < PARTS; part++) {
+        const INTL reads = IN_IMAGE(pixels->front[part] + z, src_size.x) & IN_IMAGE(pixels->top[part] + y, src_size.y) &
+                           IN_IMAGE(pixels->left[part] + x, src_size.z);
+        const ULONGL from = source + TO_ULONGL(pixels->corner[part] + offset) * (ulong)sizeof(SRC_T);
+        STOREL(select((ULONGL)(zeros), from, TO_ULONGL(reads)), address, part);
+        used |= reads;
+    }
 #pragma unroll
-                        for (int p = 0; p < P; p++)
-                            pixel[p] = src + (corner[p] + offset);
-                    } else {
-#pragma unroll
-                        for (int p = 0; p < P; p++) {
-                            const bool reads = PART_OF_IMAGE(front[p] + z, src_size.x) &
-                                               PART_OF_IMAGE(top[p] + y, src_size.y) &
-                                               PART_OF_IMAGE(left[p] + x, src_size.z);
-                            pixel[p] = reads ? src + (corner[p] + offset) : zeros;
-                            any |= reads;
-                        }
-                    }
-#pragma unroll
-                    for (int j = 0; j < NB; j++)
-                        line[j] = panel[j] + tap;
-                    if (any)
-                        accumulate(acc, pixel, line, count);
-                    tap += join ? (taps.z - 1) * weight_stride.x : 0;
-                }
+    for (int p = 0; p < P; p++)
+        pixel[p] = (__global const SRC_T *)address[p];
+    return any(used);
+}
 
-#if STAGES <= 3
-        if (whole && one_row && begin == 0) {
-            idx_t n = image;
-            const int d = d0, h = h0;
+// acc += all taps. Where no tap falls into padding and a row of taps is one stretch of memory, that is read as one tap.
+static inline void accumulate_taps(FLOATV acc[P * NB], const run_pixels *pixels, __global const SRC_T *const panel[NB],
+                                   ulong source, ulong zeros, int4 src_size, int4 taps, int4 dilation,
+                                   idx4_t src_stride)
+{
+    const bool join =
+        all(pixels->inside) && src_stride.w == src_size.w && (dilation.z == 1 || taps.z == 1);
+    const int columns = join ? 1 : taps.z, width = join ? src_size.w * taps.z : src_size.w;
+    const int tap_count = taps.x * taps.y * columns;
+    idx_t line = 0;
+    for (int tap = 0, kd = 0, kh = 0, kw = 0; tap < tap_count; tap++) {
+        __global const SRC_T *pixel[P], *weights[NB];
+        const bool used = find_tap(pixels, kd * dilation.x, kh * dilation.y, kw * dilation.z, src_size, src_stride,
+                                   source, zeros, pixel);
 #pragma unroll
-            for (int p = 0; p < P; p++) {
-                const int w = w0 + p;
+        for (int j = 0; j < NB; j++)
+            weights[j] = panel[j] + line;
+        accumulate(acc, pixel, weights, used ? width : 0);
+        line += (idx_t)width * 16;
+        kw = kw + 1 == columns ? 0 : kw + 1;
+        kh = kw ? kh : kh + 1 == taps.y ? 0 : kh + 1;
+        kd = kw || kh ? kd : kd + 1;
+    }
+}
+
+#if STAGES <= 4
+#define UNROLL_SHORT_CHAIN _Pragma("unroll")
+#else
+#define UNROLL_SHORT_CHAIN
+#endif
+#define FIND_OPERAND(i) const idx_t at##i = place##i[p] + Y##i##_STEP * c;
+#define PLACED_OPERAND(i) , __global const STORAGE(T_Y##i) *operand##i, const idx_t *place##i
+
+// Stores the results of channels from `channel` on, of which `count` are left; place: of each pixel's channel 0.
+static inline void store_tile(__global STORAGE(T_DST) *dst, const FLOATV acc[P * NB], const idx_t *place, int begin,
+                              int end, int channel, int count CHAIN_SCALARS FOR_OPERANDS(PLACED_OPERAND))
+{
+    FLOATV result[P * NB]; // a copy, for a loop that need not be unrolled: it compiles much faster
 #pragma unroll
-                for (int j = 0; j < NB; j++) {
-                    const int c = group * dst_size.w + m + j * V;
-                    const idx_t at =
-                        dst_offset + n * dst_stride.x + d * dst_stride.y + h * dst_stride.z + w * dst_stride.w + c;
-                    const FLOATV v0 = acc[p * NB + j];
-                    FOR_OPERANDS(FIND_OPERAND)
-                    LOAD_OPERANDS
-                    CHAIN
-                    STOREV(T_DST, V, dst, at, CHAIN_RESULT);
-                }
+    for (int i = 0; i < P * NB; i++)
+        result[i] = acc[i];
+    for (int p = begin; p < end; p++) {
+        if (count >= V * NB) {
+            UNROLL_SHORT_CHAIN
+            for (int j = 0; j < NB; j++) {
+                const int c = channel + j * V;
+                const FLOATV v0 = result[p * NB + j];
+                FOR_OPERANDS(FIND_OPERAND)
+                LOAD_OPERANDS
+                CHAIN
+                STOREV(T_DST, V, dst, place[p] + c, CHAIN_RESULT);
             }
             continue;
         }
-#endif
-        FLOATV result[P * NB]; // a copy, for a loop that need not be unrolled: it compiles much faster
-#pragma unroll
-        for (int i = 0; i < P * NB; i++)
-            result[i] = acc[i];
-        int w = w0, h = h0, d = d0;
-        idx_t n = image;
-        for (int p = 0; p < end; p++) {
-            for (int j = 0; j < NB && p >= begin; j++) {
-                const int c = group * dst_size.w + m + j * V, left_over = dst_size.w - m - j * V;
-                const idx_t at =
-                    dst_offset + n * dst_stride.x + d * dst_stride.y + h * dst_stride.z + w * dst_stride.w + c;
-                const FLOATV v0 = result[p * NB + j];
-                FOR_OPERANDS(FIND_OPERAND)
-                if (left_over >= V) {
-                    LOAD_OPERANDS
-                    CHAIN
-                    STOREV(T_DST, V, dst, at, CHAIN_RESULT);
-                } else if (left_over > 0) {
-                    LOAD_OPERANDS_PART(left_over)
-                    CHAIN
-                    STORE_FIRST(T_DST, V, dst, at, CHAIN_RESULT, left_over);
-                }
+        for (int j = 0; j < NB; j++) {
+            const int c = channel + j * V, rest = count - j * V;
+            const FLOATV v0 = result[p * NB + j];
+            FOR_OPERANDS(FIND_OPERAND)
+            if (rest >= V) {
+                LOAD_OPERANDS
+                CHAIN
+                STOREV(T_DST, V, dst, place[p] + c, CHAIN_RESULT);
+            } else if (rest > 0) {
+                LOAD_OPERANDS_PART(rest)
+                CHAIN
+                STORE_FIRST(T_DST, V, dst, place[p] + c, CHAIN_RESULT, rest);
             }
-            NEXT_PIXEL;
+        }
+    }
+}
+
+#if STAGES > 0
+#define PASS_SCALARS , chain_scalars
+#else
+#define PASS_SCALARS
+#endif
+#define DECLARE_PLACES(i) idx_t place##i[PARTS * L];
+#define FIND_PLACES(i) STOREL(PLACES(stride_y##i, offset_y##i), place##i, part);
+#define PASS_OPERAND(i) , operand##i, place##i
+
+// flags.z: pixels; flags.w: runs of P pixels that a work-item computes one after the other; stride.w: blocks of
+// channels, for each run.
+__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void conv_panel(CONV_ARGUMENTS)
+{
+    const int grid0 = (int)get_global_id(0), grid1 = (int)get_global_id(1);
+    const int blocks = (dst_size.w + V * NB - 1) / (V * NB);
+    const int first_block = (flags.x ? grid1 : grid0) * stride.w, first_run = (flags.x ? grid0 : grid1) * flags.w;
+    const int end_block = min(first_block + stride.w, blocks * taps.w);
+    const int end_run = min(first_run + flags.w, (flags.z + P - 1) / P);
+    const ulong zeros = (ulong)(weight + (weight_offset + weight_stride.w));
+
+    for (int run = first_run; run < end_run; run++) {
+        // The last run is moved back to be full; what its first pixels get is not stored again.
+        const int first = min(run * P, max(flags.z - P, 0));
+        run_pixels pixels = {.inside = -1, .begin = run * P - first, .end = min(P, flags.z - first)};
+        idx_t place[PARTS * L], image = first;
+        const int first_w = (int)take_index(&image, dst_size.z), first_h = (int)take_index(&image, dst_size.y);
+        const int first_d = (int)take_index(&image, dst_size.x);
+        FOR_OPERANDS(DECLARE_PLACES)
+#pragma unroll
+        for (int part = 0; part < PARTS; part++) {
+            INTL w = first_w + part * L + LANE, h = first_h, d = first_d, n = (int)image;
+            CARRY(w, dst_size.z, h)
+            CARRY(h, dst_size.y, d)
+            CARRY(d, dst_size.x, n)
+            STOREL(PLACES(dst_stride, dst_offset), place, part);
+            FOR_OPERANDS(FIND_PLACES)
+            set_part(&pixels, part, n, d, h, w, src_size, taps, stride, dilation, pad, src_stride);
+        }
+
+        for (int block = first_block; block < end_block; block++) {
+            const int group = block / blocks, m = (block - group * blocks) * (V * NB), c = group * dst_size.w + m;
+            __global const SRC_T *panel[NB];
+            FLOATV acc[P * NB];
+            begin_tile(acc, panel, weight + (weight_offset + group * weight_stride.y), bias + (bias_offset + c),
+                       flags.y, m, dst_size.w, weight_stride.z);
+            accumulate_taps(acc, &pixels, panel, (ulong)(src + (src_offset + (idx_t)group * src_size.w)), zeros,
+                            src_size, taps, dilation, src_stride);
+            store_tile(dst, acc, place, pixels.begin, pixels.end, c, dst_size.w - m PASS_SCALARS
+                       FOR_OPERANDS(PASS_OPERAND));
         }
     }
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/conv.h"
+#include "ops/conv_depthwise.h"
 #include "ops/conv_panel.h"
 #include "ops/conv_step.h"
 #include "ops/conv_tiled.h"
@@ -32,22 +33,6 @@ static rnl_conv_tile choose_tile(const rnl_device *device, const rnl_conv_proble
     return tile;
 }
 
-static bool depthwise_applies(const rnl_device *device, const void *data)
-{
-    const rnl_conv_problem *problem = data;
-    (void)device;
-    return problem->depthwise;
-}
-
-static rnl_conv_tile choose_depthwise_tile(const rnl_device *device, const rnl_conv_problem *problem)
-{
-    rnl_conv_tile tile = {.vector = device->vector_width, .vectors = 1};
-    while (tile.vector > problem->groups)
-        tile.vector /= 2;
-    tile.pixels = choose_pixels(problem, tile.vector);
-    return tile;
-}
-
 static void add_grid(rnl_step_builder *step, const rnl_conv_problem *problem, const rnl_conv_tile *tile, int64_t blocks,
                      bool blocks_last)
 {
@@ -60,43 +45,29 @@ static void add_grid(rnl_step_builder *step, const rnl_conv_problem *problem, co
     rnl_step_range(step, 3, blocks_last ? last : first, local);
 }
 
-static rnl_status append(rnl_step_list *list, const char *name, const rnl_conv_problem *problem,
-                         const rnl_conv_tile *tile, bool depthwise)
-{
-    rnl_step_builder step;
-    const int64_t width = tile->vector * tile->vectors;
-    const int64_t blocks =
-        depthwise ? (problem->groups + width - 1) / width : (problem->filters + width - 1) / width * problem->groups;
-    /* On a CPU the weights of one block stay in the cache while all pixels pass. */
-    const bool blocks_last = rnl_device_is_cpu(list->device);
-    rnl_step_begin(&step, list, name, problem->index64);
-    rnl_conv_add_defines(&step, problem, tile);
-    if (!depthwise)
-        rnl_step_define(&step, "NB=%lld", (long long)tile->vectors);
-    if (problem->transposed)
-        rnl_step_define(&step, "TRANSPOSED");
-    rnl_conv_add_arguments(&step, problem, blocks_last, problem->batch * problem->dst_size[0] * problem->dst_size[1],
-                           0);
-    add_grid(&step, problem, tile, blocks, blocks_last);
-    rnl_conv_add_cost(&step, problem);
-    rnl_step_writes(&step, problem->dst->slot);
-    return rnl_step_end(&step, depthwise ? "conv_depthwise.cl" : "conv.cl", depthwise ? "conv_depthwise" : "conv");
-}
-
 static rnl_status append_portable(rnl_step_list *list, const char *name, const void *data)
 {
-    const rnl_conv_tile tile = choose_tile(list->device, data);
-    return append(list, name, data, &tile, false);
-}
-
-static rnl_status append_depthwise(rnl_step_list *list, const char *name, const void *data)
-{
-    const rnl_conv_tile tile = choose_depthwise_tile(list->device, data);
-    return append(list, name, data, &tile, true);
+    const rnl_conv_problem *problem = data;
+    const rnl_conv_tile tile = choose_tile(list->device, problem);
+    const int64_t width = tile.vector * tile.vectors, blocks = (problem->filters + width - 1) / width * problem->groups;
+    /* On a CPU the weights of one block stay in the cache while all pixels pass. */
+    const bool blocks_last = rnl_device_is_cpu(list->device);
+    rnl_step_builder step;
+    rnl_step_begin(&step, list, name, problem->index64);
+    rnl_conv_add_defines(&step, problem, &tile);
+    rnl_step_define(&step, "NB=%lld", (long long)tile.vectors);
+    if (problem->transposed)
+        rnl_step_define(&step, "TRANSPOSED");
+    rnl_conv_add_arguments(&step, problem, blocks_last, problem->batch * problem->dst_size[0] * problem->dst_size[1], 0,
+                           0);
+    add_grid(&step, problem, &tile, blocks, blocks_last);
+    rnl_conv_add_cost(&step, problem);
+    rnl_step_writes(&step, problem->dst->slot);
+    return rnl_step_end(&step, "conv.cl", "conv");
 }
 
 static const rnl_implementation implementations[] = {
-    {"conv:depthwise", depthwise_applies, NULL, append_depthwise},
+    {"conv:depthwise", rnl_conv_depthwise_applies, NULL, rnl_conv_depthwise_append},
     {"conv:tiled", rnl_conv_tiled_applies, rnl_conv_tiled_pays, rnl_conv_tiled_append},
     {"conv:panel", rnl_conv_panel_applies, NULL, rnl_conv_panel_append},
     {"conv:portable", NULL, NULL, append_portable},

@@ -12,8 +12,9 @@ typedef struct rnl_conv_params {
     int64_t stride[RNL_MAX_SPATIAL], dilation[RNL_MAX_SPATIAL];
     int64_t pad_begin[RNL_MAX_SPATIAL]; /* the end padding follows from dst's shape */
     int64_t groups;
-    const rnl_chain *chain;  /* what is done to each result before it is stored; NULL: nothing */
-    const rnl_view *scratch; /* memory that rnl_conv_scratch asked for; NULL: none, and a slower way where one is wanted */
+    const rnl_chain *chain; /* what is done to each result before it is stored; NULL: nothing */
+    const rnl_view
+        *scratch; /* memory that rnl_conv_scratch asked for; NULL: none, and a slower way where one is wanted */
 } rnl_conv_params;
 
 /*

@@ -80,20 +80,34 @@ bool rnl_conv_panel_applies(const rnl_device *device, const void *data)
     return rnl_device_is_cpu(device) && !problem->transposed && !problem->depthwise && choose_tile(device, problem);
 }
 
-/* Runs that a work-item computes: some microseconds' worth, but work for every processor. */
-static int64_t runs_of_item(const rnl_device *device, const rnl_conv_problem *problem, const panel_tile *tile)
-{
-    const int64_t enough = divide_up(16384, tile_cost(problem, tile));
-    const int64_t all = tile_runs(problem, &tile->tile) * tile_blocks(problem, &tile->tile);
-    const int64_t share = all / (16 * (int64_t)device->info.compute_units);
-    const int64_t most = share < enough ? share : enough;
-    return most > 1 ? most : 1;
-}
+/* What a work-item computes: runs of pixels, and blocks of channels for each of them. */
+typedef struct panel_share {
+    int64_t runs, blocks;
+} panel_share;
 
-/* The weights stay in the cache while all pixels pass, or each pixel while all weights do. */
+/* Where the weights stay in the cache, all of them pass for each pixel, else all pixels for each block of channels. */
 static bool weights_fit(const rnl_conv_problem *problem)
 {
     return problem->weight_stride[3] * (int64_t)rnl_dtype_bytes(problem->weight->dtype) <= 384 * 1024;
+}
+
+static int64_t at_least_one(int64_t value)
+{
+    return value > 1 ? value : 1;
+}
+
+/* Some microseconds' worth, but work for every processor. */
+static panel_share choose_share(const rnl_device *device, const rnl_conv_problem *problem, const panel_tile *tile)
+{
+    const int64_t runs = tile_runs(problem, &tile->tile), blocks = tile_blocks(problem, &tile->tile);
+    const int64_t wanted = 16 * (int64_t)device->info.compute_units;
+    panel_share share = {1, 1};
+    if (weights_fit(problem))
+        share.blocks = runs >= wanted ? blocks : at_least_one(blocks * runs / wanted);
+    const int64_t enough = divide_up(16384, tile_cost(problem, tile) * share.blocks);
+    const int64_t most = at_least_one(runs * divide_up(blocks, share.blocks) / wanted);
+    share.runs = most < enough ? most : enough;
+    return share;
 }
 
 rnl_status rnl_conv_panel_append(rnl_step_list *list, const char *name, const void *data)
@@ -101,16 +115,16 @@ rnl_status rnl_conv_panel_append(rnl_step_list *list, const char *name, const vo
     const rnl_conv_problem *problem = data;
     const panel_tile *chosen = choose_tile(list->device, problem);
     const rnl_conv_tile *tile = &chosen->tile;
-    const int64_t each = runs_of_item(list->device, problem, chosen);
-    const size_t items = (size_t)divide_up(tile_runs(problem, tile), each);
-    const size_t blocks = (size_t)tile_blocks(problem, tile);
+    const panel_share share = choose_share(list->device, problem, chosen);
+    const size_t runs = (size_t)divide_up(tile_runs(problem, tile), share.runs);
+    const size_t blocks = (size_t)divide_up(tile_blocks(problem, tile), share.blocks);
     const bool blocks_last = !weights_fit(problem);
     rnl_step_builder step;
     rnl_step_begin(&step, list, name, problem->index64);
     rnl_conv_add_defines(&step, problem, tile);
     rnl_step_define(&step, "NB=%lld", (long long)tile->vectors);
-    rnl_conv_add_arguments(&step, problem, blocks_last, pixel_count(problem), each);
-    rnl_step_range(&step, 2, blocks_last ? (size_t[3]){items, blocks, 1} : (size_t[3]){blocks, items, 1},
+    rnl_conv_add_arguments(&step, problem, blocks_last, pixel_count(problem), share.runs, share.blocks);
+    rnl_step_range(&step, 2, blocks_last ? (size_t[3]){runs, blocks, 1} : (size_t[3]){blocks, runs, 1},
                    (size_t[3]){1, 1, 1});
     rnl_conv_add_cost(&step, problem);
     rnl_step_writes(&step, problem->dst->slot);

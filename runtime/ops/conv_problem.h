@@ -14,7 +14,7 @@ typedef struct rnl_conv_problem {
     int64_t src_stride[4], dst_stride[4]; /* n, d, h, w */
     int64_t weight_stride[4];             /* tap, group, panel, zeros */
     const rnl_chain *chain;
-    const rnl_view *scratch; /* or NULL */
+    const rnl_view *scratch;                                      /* or NULL */
     int64_t operand_stride[RNL_CHAIN_MAX_OPERANDS][RNL_MAX_RANK]; /* n, d, h, w */
     int64_t operand_step[RNL_CHAIN_MAX_OPERANDS];                 /* from channel to channel: 0 or 1 */
 } rnl_conv_problem;

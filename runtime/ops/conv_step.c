@@ -17,7 +17,7 @@ static void add_int4(rnl_step_builder *step, const int64_t xyz[3], int64_t w)
 }
 
 void rnl_conv_add_arguments(rnl_step_builder *step, const rnl_conv_problem *problem, bool blocks_last, int64_t first,
-                            int64_t second)
+                            int64_t second, int64_t third)
 {
     rnl_step_view(step, problem->src);
     rnl_step_view(step, problem->weight);
@@ -26,7 +26,7 @@ void rnl_conv_add_arguments(rnl_step_builder *step, const rnl_conv_problem *prob
     add_int4(step, problem->src_size, problem->channels);
     add_int4(step, problem->dst_size, problem->filters);
     add_int4(step, problem->taps, problem->groups);
-    add_int4(step, problem->stride, 0);
+    add_int4(step, problem->stride, third);
     add_int4(step, problem->dilation, 0);
     add_int4(step, problem->pad, 0);
     rnl_step_indices(step, 4, problem->src_stride, 4, 0);
