@@ -236,6 +236,33 @@ START_TEST(large)
 }
 END_TEST
 
+/* By size of elements: whole vectors and rests, rows of one element, elements apart. */
+START_TEST(copies)
+{
+    static const struct {
+        rnl_dtype from, to;
+        op_layout layout;
+        uint32_t repeated; /* dimensions in which the source repeats */
+        int64_t shape[2];
+    } cases[] = {
+        {RNL_BOOL, RNL_BOOL, OP_ROW_MAJOR, 0, {1, 77}},  {RNL_F16, RNL_F16, OP_ROW_MAJOR, 0, {1, 45}},
+        {RNL_F32, RNL_F32, OP_ROW_MAJOR, 0, {1, 133}},   {RNL_I64, RNL_I64, OP_ROW_MAJOR, 0, {1, 38}},
+        {RNL_F32, RNL_F32, OP_ROW_MAJOR, 2, {5, 40}},    {RNL_F32, RNL_F32, OP_ROW_MAJOR, 3, {3, 21}},
+        {RNL_F32, RNL_F32, OP_ROW_MAJOR, 1, {70, 19}},   {RNL_F32, RNL_F32, OP_GAPS, 0, {6, 35}},
+        {RNL_F32, RNL_F32, OP_REVERSED, 2, {6, 35}},     {RNL_F32, RNL_F16, OP_ROW_MAJOR, 0, {3, 45}},
+        {RNL_BF16, RNL_F32, OP_ROW_MAJOR, 2, {3, 45}},   {RNL_F32, RNL_U8, OP_ROW_MAJOR, 0, {3, 45}},
+        {RNL_U8, RNL_F32, OP_GAPS, 0, {3, 45}},          {RNL_F32, RNL_I64, OP_ROW_MAJOR, 0, {3, 45}},
+        {RNL_I64, RNL_F16, OP_ROW_MAJOR, 0, {3, 45}},    {RNL_F32, RNL_BOOL, OP_REVERSED, 0, {3, 45}},
+        {RNL_F32, RNL_F32, OP_ROW_MAJOR, 0, {1, 40003}}, {RNL_U8, RNL_U8, OP_ROW_MAJOR, 2, {3001, 9}},
+    };
+    map_launch job = {.op = RNL_MAP_COPY, .count = 1};
+    job.dst = op_tensor_create(cases[_i].to, 2, cases[_i].shape, OP_ROW_MAJOR);
+    job.src[0] = op_tensor_create_repeated(cases[_i].from, 2, cases[_i].shape, cases[_i].layout, cases[_i].repeated);
+    op_fill(job.src[0], OP_SPECIAL, 0, 99);
+    launch(&job, op_tolerance(cases[_i].to));
+}
+END_TEST
+
 START_TEST(nothing_to_do)
 {
     const int64_t shape[] = {3, 0, 2};
@@ -288,6 +315,7 @@ int main(void)
     tcase_add_loop_test(shapes, normalize_by_channel, 0, OP_LAYOUT_COUNT);
     tcase_add_loop_test(shapes, long_indices, 0, FORMS);
     tcase_add_loop_test(shapes, large, 0, 4);
+    tcase_add_loop_test(shapes, copies, 0, 18);
     tcase_add_test(shapes, nothing_to_do);
     tcase_add_test(shapes, refusals);
     return op_main(suite);
