@@ -92,6 +92,17 @@ static rnl_exit measure_layers(rnl_job *job, rnl_bench *bench)
     return code;
 }
 
+static rnl_exit tune(rnl_job *job)
+{
+    size_t changed = 0;
+    rnl_status status = rnl_model_tune(job->model, job->inputs.tensors, job->inputs.count, &changed);
+    rnl_console_clear();
+    if (status != RNL_OK)
+        return rnl_cli_fail_library("tuning for %s", job->options.model);
+    printf("tuned: %zu other kernel%s chosen\n", changed, changed == 1 ? "" : "s");
+    return RNL_EXIT_DONE;
+}
+
 static rnl_exit run_bench(rnl_job *job, rnl_bench *bench)
 {
     rnl_exit code = rnl_job_load(job);
@@ -99,6 +110,8 @@ static rnl_exit run_bench(rnl_job *job, rnl_bench *bench)
         code = rnl_job_read_inputs(job);
     if (code == RNL_EXIT_DONE)
         code = rnl_job_open(job, stdout);
+    if (code == RNL_EXIT_DONE && job->options.tune)
+        code = tune(job);
     if (code == RNL_EXIT_DONE)
         code = measure(job, bench);
     rnl_console_clear();

@@ -23,7 +23,8 @@ enum {
     LONG_WARM,
     LONG_LAYERS,
     LONG_SORT,
-    LONG_JSON
+    LONG_JSON,
+    LONG_TUNE
 };
 
 #define OPTIONS_OF_BOTH                                                                                                \
@@ -52,6 +53,7 @@ static const struct option bench_options[] = {
     {"layers", no_argument, NULL, LONG_LAYERS},
     {"sort", required_argument, NULL, LONG_SORT},
     {"json", required_argument, NULL, LONG_JSON},
+    {"tune", no_argument, NULL, LONG_TUNE},
     {NULL, 0, NULL, 0},
 };
 
@@ -188,6 +190,9 @@ static rnl_exit take_bench_option(int code, const char *value, rnl_run_options *
         return take_choice(code, value, "run", "time", &options->sort_by_time);
     case LONG_JSON:
         return take_text(code, value, &options->json);
+    case LONG_TUNE:
+        options->tune = true;
+        return RNL_EXIT_DONE;
     default:
         options->layers = true;
         return RNL_EXIT_DONE;

@@ -42,7 +42,7 @@ typedef struct rnl_run_options {
     bool verbose;
     /* bench alone */
     double seconds, warm_seconds;
-    bool layers, sort_by_time;
+    bool layers, sort_by_time, tune;
     const char *json; /* file; NULL: none */
 } rnl_run_options;
 

@@ -64,21 +64,38 @@ static void unlink_entry(rnl_plan_cache *cache, rnl_plan_entry *entry)
         }
 }
 
+static void drop(rnl_plan_cache *cache, rnl_plan_entry *entry)
+{
+    unlink_entry(cache, entry);
+    cache->count--;
+    cache->plans_evicted++;
+    cache->size_bytes -= entry->plan->size_bytes;
+    rnl_plan_release(entry->plan);
+    free(entry);
+}
+
+static rnl_plan_entry *oldest_built(const rnl_plan_cache *cache)
+{
+    rnl_plan_entry *oldest = NULL;
+    for (rnl_plan_entry *entry = cache->entries; entry; entry = entry->next)
+        if (entry->plan)
+            oldest = entry;
+    return oldest;
+}
+
 /* Evicts the oldest built plans past the limit, but never the newest one. */
 static void evict(rnl_plan_cache *cache)
 {
-    while (cache->size_bytes > cache->limit_bytes && cache->count > 1) {
-        rnl_plan_entry *oldest = NULL;
-        for (rnl_plan_entry *entry = cache->entries; entry; entry = entry->next)
-            if (entry->plan)
-                oldest = entry;
-        unlink_entry(cache, oldest);
-        cache->count--;
-        cache->plans_evicted++;
-        cache->size_bytes -= oldest->plan->size_bytes;
-        rnl_plan_release(oldest->plan);
-        free(oldest);
-    }
+    while (cache->size_bytes > cache->limit_bytes && cache->count > 1)
+        drop(cache, oldest_built(cache));
+}
+
+void rnl_plan_cache_forget(rnl_plan_cache *cache)
+{
+    pthread_mutex_lock(&cache->lock);
+    while (cache->count > 0)
+        drop(cache, oldest_built(cache));
+    pthread_mutex_unlock(&cache->lock);
 }
 
 static void count_programs(rnl_plan_cache *cache, const rnl_plan *plan)

@@ -28,5 +28,7 @@ void rnl_plan_cache_free(rnl_plan_cache *cache);
  * again. */
 RNL_NODISCARD rnl_status rnl_plan_cache_get(rnl_plan_cache *cache, const void *key, size_t key_bytes,
                                             rnl_plan_build_fn build, void *user, rnl_plan **out_plan);
+/* Evicts every plan that is built. */
+void rnl_plan_cache_forget(rnl_plan_cache *cache);
 
 #endif

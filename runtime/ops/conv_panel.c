@@ -2,6 +2,8 @@
 #include "ops/conv_panel.h"
 #include "ops/conv_step.h"
 #include "ops/implementation.h"
+#include "ops/tuning.h"
+#include <string.h>
 
 /*
  * The tiles that there are, for devices whose registers hold `width` floats: few, since each is a program for each
@@ -13,10 +15,11 @@ typedef struct panel_tile {
 } panel_tile;
 
 static const panel_tile tiles[] = {
-    {16, {16, 2, 14}}, {16, {16, 4, 7}}, {16, {16, 1, 28}}, {16, {16, 4, 1}}, {16, {8, 3, 8}},
-    {16, {8, 1, 14}},  {8, {8, 2, 6}},   {8, {8, 4, 3}},    {8, {8, 1, 12}},  {8, {8, 4, 1}},
-    {4, {4, 2, 6}},    {4, {4, 4, 3}},   {4, {4, 1, 12}},   {4, {4, 4, 1}},
+    {16, {16, 2, 14}}, {16, {16, 4, 7}}, {16, {16, 1, 28}}, {16, {16, 2, 8}}, {16, {16, 4, 1}},
+    {16, {8, 3, 8}},   {16, {8, 1, 14}}, {8, {8, 2, 6}},    {8, {8, 4, 3}},   {8, {8, 1, 12}},
+    {8, {8, 4, 1}},    {4, {4, 2, 6}},   {4, {4, 4, 3}},    {4, {4, 1, 12}},  {4, {4, 4, 1}},
 };
+#define WORTHWHILE 0.95 /* of an earlier tile's cost: a model does with fewer programs then */
 
 static int64_t divide_up(int64_t a, int64_t b)
 {
@@ -37,7 +40,10 @@ static int64_t tile_cost(const rnl_conv_problem *problem, const panel_tile *cand
     const int64_t arithmetic = tile->vector > 8 ? 2 * products : products;
     const int64_t loads = tile->pixels + (tile->vector > 8 ? 2 : 1) * tile->vectors;
     const int64_t step = arithmetic > loads ? arithmetic : loads;
-    return taps * (problem->channels * step + 4 * tile->pixels) + 100 + 8 * tile->pixels + 6 * products;
+    /* Vectors that are stored in part, in one of the blocks. */
+    const int64_t width = tile->vector * tile->vectors;
+    const int64_t parts = problem->filters % width ? 24 * tile->pixels / divide_up(problem->filters, width) : 0;
+    return taps * (problem->channels * step + 4 * tile->pixels) + 100 + 8 * tile->pixels + 6 * products + parts;
 }
 
 static int64_t tile_runs(const rnl_conv_problem *problem, const rnl_conv_tile *tile)
@@ -60,12 +66,60 @@ static const panel_tile *choose_tile(const rnl_device *device, const rnl_conv_pr
             continue;
         const double cost = (double)tile_cost(problem, it) * (double)tile_runs(problem, &it->tile) *
                             (double)tile_blocks(problem, &it->tile);
-        if (!best || cost < best_cost) {
+        if (!best || cost < WORTHWHILE * best_cost) {
             best = it;
             best_cost = cost;
         }
     }
     return best;
+}
+
+/* The tiles of one register width stand together: a variant is a number among them. */
+static uint32_t count_tiles(const rnl_device *device, const panel_tile **out_first)
+{
+    uint32_t count = 0;
+    for (size_t i = 0; i < sizeof tiles / sizeof *tiles; ++i) {
+        if (tiles[i].width != device->vector_width)
+            continue;
+        if (count++ == 0)
+            *out_first = &tiles[i];
+    }
+    return count;
+}
+
+static void hash_sizes(int64_t **at, const int64_t sizes[3])
+{
+    memcpy(*at, sizes, 3 * sizeof *sizes);
+    *at += 3;
+}
+
+/* Of what the best tile depends on. */
+static rnl_hash problem_hash(const rnl_conv_problem *problem)
+{
+    int64_t key[32] = {'p', 'a', 'n', 'e', 'l', 1};
+    int64_t *at = key + 6;
+    hash_sizes(&at, problem->src_size);
+    hash_sizes(&at, problem->dst_size);
+    hash_sizes(&at, problem->taps);
+    hash_sizes(&at, problem->stride);
+    hash_sizes(&at, problem->dilation);
+    *at++ = problem->batch;
+    *at++ = problem->groups;
+    *at++ = problem->channels;
+    *at++ = problem->filters;
+    *at++ = problem->src->dtype;
+    *at++ = problem->dst->dtype;
+    return rnl_hash_bytes(key, sizeof key);
+}
+
+/* As measured, else as estimated. */
+static const panel_tile *find_tile(rnl_device *device, const rnl_conv_problem *problem, rnl_step *step)
+{
+    const panel_tile *first = NULL;
+    step->problem = problem_hash(problem);
+    step->variants = count_tiles(device, &first);
+    const uint32_t variant = rnl_tuning_get(device, step->problem, step->variants);
+    return variant == RNL_TUNING_NONE ? choose_tile(device, problem) : first + variant;
 }
 
 bool rnl_conv_panel_applies(const rnl_device *device, const void *data)
@@ -113,14 +167,14 @@ static panel_share choose_share(const rnl_device *device, const rnl_conv_problem
 rnl_status rnl_conv_panel_append(rnl_step_list *list, const char *name, const void *data)
 {
     const rnl_conv_problem *problem = data;
-    const panel_tile *chosen = choose_tile(list->device, problem);
+    rnl_step_builder step;
+    rnl_step_begin(&step, list, name, problem->index64);
+    const panel_tile *chosen = find_tile(list->device, problem, &step.step);
     const rnl_conv_tile *tile = &chosen->tile;
     const panel_share share = choose_share(list->device, problem, chosen);
     const size_t runs = (size_t)divide_up(tile_runs(problem, tile), share.runs);
     const size_t blocks = (size_t)divide_up(tile_blocks(problem, tile), share.blocks);
     const bool blocks_last = !weights_fit(problem);
-    rnl_step_builder step;
-    rnl_step_begin(&step, list, name, problem->index64);
     rnl_conv_add_defines(&step, problem, tile);
     rnl_step_define(&step, "NB=%lld", (long long)tile->vectors);
     rnl_conv_add_arguments(&step, problem, blocks_last, pixel_count(problem), share.runs, share.blocks);

@@ -19,6 +19,7 @@ typedef struct tuning_entry {
 struct rnl_tuning {
     tuning_entry *entries; /* sorted by problem */
     size_t count, capacity;
+    uint32_t forced;
 };
 
 /* A problem with an entry's. */
@@ -70,6 +71,7 @@ static struct rnl_tuning *get_table(rnl_device *device)
     struct rnl_tuning *table = NULL;
     if (rnl_alloc(1, sizeof *table, &table) != RNL_OK)
         return NULL;
+    table->forced = RNL_TUNING_NONE;
     rnl_error error = *rnl_last_error();
     read_table(device, table);
     rnl_error_restore(&error);
@@ -85,10 +87,22 @@ uint32_t rnl_tuning_get(rnl_device *device, rnl_hash problem, uint32_t variants)
     const struct rnl_tuning *table = get_table(device);
     const tuning_entry *found =
         table && table->count ? bsearch(&problem, table->entries, table->count, sizeof *found, compare) : NULL;
-    if (found && found->variant < variants)
+    if (table && table->forced < variants)
+        variant = table->forced;
+    else if (found && found->variant < variants)
         variant = (uint32_t)found->variant;
     pthread_mutex_unlock(&device->lock);
     return variant;
+}
+
+rnl_status rnl_tuning_force(rnl_device *device, uint32_t variant)
+{
+    pthread_mutex_lock(&device->lock);
+    struct rnl_tuning *table = get_table(device);
+    if (table)
+        table->forced = variant;
+    pthread_mutex_unlock(&device->lock);
+    return table ? RNL_OK : rnl_last_error()->status;
 }
 
 static rnl_status set(struct rnl_tuning *table, rnl_hash problem, uint32_t variant)

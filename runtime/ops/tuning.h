@@ -14,8 +14,10 @@
 
 #define RNL_TUNING_NONE UINT32_MAX
 
-/* The variant noted for `problem`, below `variants`, or RNL_TUNING_NONE. Any thread. */
+/* The variant noted (or forced) for `problem`, below `variants`, or RNL_TUNING_NONE. Any thread. */
 RNL_API uint32_t rnl_tuning_get(rnl_device *device, rnl_hash problem, uint32_t variants);
+/* From here on every problem that has such a variant gets it, to be measured; RNL_TUNING_NONE ends that. */
+RNL_API RNL_NODISCARD rnl_status rnl_tuning_force(rnl_device *device, uint32_t variant);
 /* Notes a variant for this process. */
 RNL_API RNL_NODISCARD rnl_status rnl_tuning_set(rnl_device *device, rnl_hash problem, uint32_t variant);
 /* Writes the table. A failure is one warning in the log, as for compiled programs. */

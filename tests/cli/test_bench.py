@@ -83,6 +83,11 @@ class BenchTest(CommandTest):
         result = self.succeed("bench", model, *QUICK, "--layers", "--json", "out.json")
         self.assertEqual(self.layers(result), [])
 
+    def test_tune(self):
+        result = self.succeed("bench", self.network(), *QUICK, "--shape", "64x16", "--tune")
+        self.assertRegex(result.line("tuned: "), r"^tuned: \d+ other kernels? chosen$")
+        self.assertRegex(result.line("run ms: "), RUN_LINE)
+
     def test_threads(self):
         self.succeed("bench", self.network(), *QUICK, "--threads", "1", "--json", "out.json")
         with open(self.path("out.json"), encoding="utf-8") as file:

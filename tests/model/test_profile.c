@@ -4,6 +4,7 @@
 #include "support/test_device.h"
 #include <runnel/runnel.h>
 
+#include <stdlib.h>
 #include <string.h>
 
 #define SIDE 16
@@ -136,6 +137,33 @@ START_TEST(test_wrong_calls)
 }
 END_TEST
 
+/* In a folder of its own: other tests count on the usual choices. */
+START_TEST(tuning_changes_no_result)
+{
+    rnl_tensor x = input(), wrong = input();
+    size_t changed = 1;
+    const char *usual = getenv("RUNNEL_CACHE_DIR");
+    char *kept = usual ? strdup(usual) : NULL, *folder = test_folder_create();
+    setenv("RUNNEL_CACHE_DIR", folder, 1);
+    wrong.rank = 1;
+    test_fails(RNL_INVALID_ARGUMENT, "x", rnl_model_tune(model, &wrong, 1, &changed));
+    ck_assert_uint_eq(changed, 0);
+    run_and_check();
+    for (int i = 0; i < 2; i++) {
+        test_ok(rnl_model_tune(model, &x, 1, &changed));
+        ck_assert_uint_le(changed, PRODUCTS);
+        run_and_check();
+    }
+    test_fails(RNL_INVALID_ARGUMENT, "NULL", rnl_model_tune(NULL, &x, 1, NULL));
+    if (kept)
+        setenv("RUNNEL_CACHE_DIR", kept, 1);
+    else
+        unsetenv("RUNNEL_CACHE_DIR");
+    free(kept);
+    test_folder_remove(folder);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("profile");
@@ -146,6 +174,7 @@ int main(void)
     tcase_add_test(tcase, test_runs_before_and_after);
     tcase_add_test(tcase, test_records_outlive_other_runs);
     tcase_add_test(tcase, test_wrong_calls);
+    tcase_add_test(tcase, tuning_changes_no_result);
     suite_add_tcase(suite, tcase);
     return test_run(suite, false);
 }

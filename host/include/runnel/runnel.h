@@ -125,6 +125,15 @@ RNL_API rnl_model *rnl_model_retain(rnl_model *model);
 RNL_API void rnl_model_release(rnl_model *model);
 /* Plans ahead for these inputs (names, types and shapes; data only where shape arithmetic reads it). */
 RNL_API RNL_NODISCARD rnl_status rnl_model_prepare(rnl_model *model, const rnl_tensor *inputs, size_t input_count);
+/*
+ * Measures the kernels that runs with these inputs can use, in each of their variants, and notes the fastest in the
+ * device's tuning table, which is kept beside the compiled programs: plans made later, in this process and in others,
+ * go by it. Takes a run of the model and compiling for each variant; the device should have nothing else to do, and
+ * what else is planned on it meanwhile gets the variant being measured. *out_changed (may be NULL): how many choices
+ * are other than before. Needs the memory of a second model.
+ */
+RNL_API RNL_NODISCARD rnl_status rnl_model_tune(rnl_model *model, const rnl_tensor *inputs, size_t input_count,
+                                                size_t *out_changed);
 
 typedef struct rnl_model_stats {
     size_t weight_bytes; /* on the device */
