@@ -209,6 +209,20 @@ class FusionTest(unittest.TestCase):
         half = net.add("Cast", x, to=TensorProto.FLOAT16)
         self.check(net, net.add("Sub", net.add("Cast", half, to=TensorProto.FLOAT), x), rtol=1e-6)
 
+    def test_halves(self):
+        def half(net, value):
+            return net.constant(value.astype(np.float16))
+
+        normal = np.random.default_rng(5).standard_normal
+        net = FusionNet()
+        x = net.add("Cast", net.input(2, 6, 7, 5), to=TensorProto.FLOAT16)
+        x = net.add("Conv", x, half(net, normal((10, 6, 3, 3)) / 8), half(net, normal(10)))
+        x = net.add("BatchNormalization", x, *[half(net, np.abs(normal(10)) + 0.5) for _ in range(4)])
+        x = net.add("Relu", net.add("Add", x, half(net, normal((10, 1, 1)))))
+        y = net.add("MatMul", x, half(net, normal((3, 9)) / 2))
+        y = net.add("Mul", net.add("Add", y, half(net, normal(9))), half(net, normal(())))
+        self.check(net, *[net.add("Cast", v, to=TensorProto.FLOAT) for v in (x, y)], rtol=2e-2)
+
     # ---- normalisation ----
 
     def norm(self, net, x, square, axis):
