@@ -150,10 +150,10 @@ START_TEST(does_not_apply)
     const int64_t few = 100;
     rnl_gemm_params params = gemm_case_params(&run);
     op_expect(RNL_OK, rnl_op_gemm(op_list(), &params, &run.a->view, &run.b->view, NULL, &run.dst->view));
-    ck_assert_str_eq(op_list()->steps[0].implementation, "gemm:portable");
+    ck_assert_str_ne(op_list()->steps[0].implementation, "gemm:panel");
     params.scratch = &op_tensor_create(RNL_F32, 1, &few, OP_ROW_MAJOR)->view;
     op_expect(RNL_OK, rnl_op_gemm(op_list(), &params, &run.a->view, &run.b->view, NULL, &run.dst->view));
-    ck_assert_str_eq(op_list()->steps[1].implementation, "gemm:portable");
+    ck_assert_str_ne(op_list()->steps[1].implementation, "gemm:panel");
     op_reset();
     gemm_case_run(&(gemm_case){.dtype = RNL_I32, .m = 9, .n = 33, .k = 20});
     gemm_case_run(&(gemm_case){.m = 9, .n = 33, .k = 0});
