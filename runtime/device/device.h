@@ -29,10 +29,11 @@ struct rnl_device {
     void (*before_release)(rnl_device *device);
     pthread_mutex_t lock; /* guards the creation of `programs`, and `tuning` */
     atomic_ullong programs_compiled, programs_loaded, kernels_launched;
-    bool maps_in_place;    /* a mapped buffer's host memory is the memory that commands use: see buffer.h */
-    bool binaries_compile; /* asking for a program's binary takes as long as building it */
-    struct rnl_gate *gate; /* where binaries_compile: keeps that apart from launches, see gate.h */
-    uint32_t vector_width; /* floats of the widest useful vector: 16, 8 or 4 */
+    bool maps_in_place;     /* a mapped buffer's host memory is the memory that commands use: see buffer.h */
+    bool binaries_compile;  /* asking for a program's binary takes as long as building it */
+    bool asks_for_rounding; /* of divisions and roots in our kernels: a GPU may be off by 3 units otherwise */
+    struct rnl_gate *gate;  /* where binaries_compile: keeps that apart from launches, see gate.h */
+    uint32_t vector_width;  /* floats of the widest useful vector: 16, 8 or 4 */
 };
 
 #endif

@@ -137,6 +137,7 @@ static rnl_status open_chosen(const rnl_candidate *chosen, const rnl_device_opti
     device->id = chosen->id;
     device->maps_in_place = chosen->info.type == RNL_DEVICE_CPU;
     device->binaries_compile = chosen->is_pocl;
+    device->asks_for_rounding = chosen->rounds_divisions && chosen->info.type == RNL_DEVICE_GPU;
     device->vector_width = vector_width(chosen);
     if (device->binaries_compile)
         GOTO(rnl_gate_create(&device->gate));

@@ -80,6 +80,7 @@ static rnl_status query_sizes(rnl_candidate *item)
 {
     rnl_device_info *info = &item->info;
     cl_uint align_bits = 0;
+    cl_device_fp_config floats = 0;
     size_t group = 0;
     QUERY(CL_DEVICE_VENDOR_ID, info->vendor_id);
     QUERY(CL_DEVICE_MAX_COMPUTE_UNITS, info->compute_units);
@@ -90,6 +91,8 @@ static rnl_status query_sizes(rnl_candidate *item)
     QUERY(CL_DEVICE_MAX_WORK_GROUP_SIZE, group);
     QUERY(CL_DEVICE_MEM_BASE_ADDR_ALIGN, align_bits);
     QUERY(CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT, item->native_vector_width);
+    QUERY(CL_DEVICE_SINGLE_FP_CONFIG, floats);
+    item->rounds_divisions = (floats & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT) != 0;
     info->max_work_group_size = group;
     /* At least 64: kernels use float16. A power of two, whatever the driver says. */
     info->base_align_bytes = 64;

@@ -85,7 +85,9 @@ static bool build_cached(const rnl_device *device, rnl_hash key, const char *opt
 
 static rnl_status get_text(const rnl_program *program, rnl_text *out_source, rnl_text *out_options)
 {
-    rnl_text_add(out_options, STANDARD_OPTIONS "%s%s", program->options[0] ? " " : "", program->options);
+    const bool rounding = program->file && program->registry->device->asks_for_rounding;
+    rnl_text_add(out_options, STANDARD_OPTIONS "%s%s%s", rounding ? " -cl-fp32-correctly-rounded-divide-sqrt" : "",
+                 program->options[0] ? " " : "", program->options);
     TRY(out_options->status);
     if (program->file)
         return rnl_source_get(program->file, out_source);
