@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "device/device.h"
 #include "ops/implementation.h"
 #include "support/conv_case.h"
 #include "support/op_bench.h"
@@ -241,6 +242,27 @@ START_TEST(chains)
 }
 END_TEST
 
+/* The tiles of every width of registers, whatever the device's are: runs over rows and images, and channels left over.
+ */
+START_TEST(register_widths)
+{
+    static const conv_case tests[] = {
+        {.batch = 3, .channels = 20, .filters = 70, .size = {3, 5}, .taps = {3, 3}, .pad_begin = {1, 1}},
+        {.batch = 2, .channels = 6, .filters = 48, .groups = 2, .size = {5, 3}, .taps = {2, 2}, .pad_end = {1, 1}},
+        {.batch = 1, .channels = 40, .filters = 70, .size = {1, 1}, .taps = {1, 1}, .bias = true, .slices = true},
+        {.batch = 1, .channels = 3, .filters = 16, .size = {9, 13}, .taps = {3, 3}, .stride = {2, 2}, .bias = true},
+        {.batch = 1, .channels = 17, .filters = 5, .size = {4, 7}, .taps = {1, 1}, .chain = CONV_CHAIN_ALL},
+        {.batch = 1, .channels = 25, .filters = 25, .groups = 25, .size = {4, 11}, .taps = {3, 3}, .pad_end = {2, 2}},
+    };
+    const uint32_t width = op_device()->vector_width;
+    for (uint32_t i = 4; i <= 16; i *= 2) {
+        op_device()->vector_width = i;
+        RUN_ALL(tests);
+    }
+    op_device()->vector_width = width;
+}
+END_TEST
+
 START_TEST(random_shapes)
 {
     for (int i = 0; i < (op_small() ? 12 : 200); ++i) {
@@ -383,6 +405,7 @@ int main(void)
     tcase_add_test(tests, wide_indices);
     tcase_add_test(tests, half_types);
     tcase_add_test(tests, chains);
+    tcase_add_test(tests, register_widths);
     tcase_add_test(tests, random_shapes);
     tcase_add_test(tests, wrong_arguments);
     tcase_add_test(tests, empty_batch);
