@@ -27,6 +27,17 @@ bool rnl_chain_add_operand(rnl_chain *chain, const rnl_view *view, rnl_chain_sou
     return true;
 }
 
+/* One order for the sources of what is the same either way: each other text would be another program. */
+static void order_sources(rnl_chain_stage *stage)
+{
+    const rnl_chain_source a = stage->sources[0], b = stage->sources[1];
+    const bool swap = a.kind != b.kind ? a.kind > b.kind : a.index > b.index;
+    if ((stage->op == RNL_MAP_ADD || stage->op == RNL_MAP_MUL) && swap) {
+        stage->sources[0] = b;
+        stage->sources[1] = a;
+    }
+}
+
 bool rnl_chain_add_stage(rnl_chain *chain, rnl_map_op op, const rnl_chain_source *sources, float p0, float p1,
                          rnl_chain_source *out_source)
 {
@@ -38,6 +49,7 @@ bool rnl_chain_add_stage(rnl_chain *chain, rnl_map_op op, const rnl_chain_source
     *stage = (rnl_chain_stage){.op = op};
     for (size_t i = 0; i < count; i++)
         stage->sources[i] = sources[i];
+    order_sources(stage);
     for (size_t i = 0; i < parameters; i++)
         if (!rnl_chain_add_scalar(chain, i ? p1 : p0, &stage->sources[count + i]))
             return false;
