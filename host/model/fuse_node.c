@@ -122,23 +122,10 @@ static bool known_number(const rnl_planner *planner, const rnl_node *node, size_
 
 /* ---- stages --------------------------------------------------------------------------------------------------- */
 
-/* One order for what can be in two, so that fewer programs are needed: what is computed, operands, numbers. */
-static void put_in_order(rnl_map_op op, rnl_chain_source *sources)
-{
-    if (op != RNL_MAP_ADD && op != RNL_MAP_MUL)
-        return;
-    const rnl_chain_source first = sources[0], second = sources[1];
-    if (first.kind > second.kind || (first.kind == second.kind && first.index > second.index)) {
-        sources[0] = second;
-        sources[1] = first;
-    }
-}
-
 static bool append_two(rnl_chain *chain, rnl_map_op op, rnl_chain_source a, rnl_chain_source b,
                        rnl_chain_source *out_source)
 {
-    rnl_chain_source sources[2] = {a, b};
-    put_in_order(op, sources);
+    const rnl_chain_source sources[2] = {a, b};
     return rnl_chain_add_stage(chain, op, sources, 0, 0, out_source);
 }
 
@@ -191,7 +178,6 @@ static bool append_map(rnl_grower *grower, const rnl_node *node, rnl_chain_sourc
     for (size_t i = 0; i < rnl_map_sources(op); i++)
         if (!has_input(node, i) || !add_source(grower, node->inputs[i], &sources[i]))
             return false;
-    put_in_order(op, sources);
     return rnl_chain_add_stage(chain, op, sources, p0, p1, out_source);
 }
 
