@@ -150,7 +150,7 @@ void rnl_chain_define(rnl_step_builder *step, const rnl_chain *chain, const int6
     if (chain->operand_count)
         rnl_step_define(step, "OPERANDS=%zu", chain->operand_count);
     for (size_t i = 0; i < chain->operand_count; i++) {
-        char name[16];
+        char name[32];
         snprintf(name, sizeof name, "T_Y%zu", i);
         rnl_step_type(step, name, chain->operands[i].dtype);
         rnl_step_define(step, "Y%zu_STEP=%d", i, steps[i] != 0);

@@ -19,6 +19,7 @@ static const panel_tile tiles[] = {
     {16, {8, 3, 8}},   {16, {8, 1, 14}}, {8, {8, 2, 6}},    {8, {8, 4, 3}},   {8, {8, 1, 12}},
     {8, {8, 4, 1}},    {4, {4, 2, 6}},   {4, {4, 4, 3}},    {4, {4, 1, 12}},  {4, {4, 4, 1}},
 };
+#define FEW_PIXELS 8    /* of a whole batch: for these there is a tile that others do without, to be fewer programs */
 #define WORTHWHILE 0.95 /* of an earlier tile's cost: a model does with fewer programs then */
 
 static int64_t divide_up(int64_t a, int64_t b)
@@ -29,6 +30,19 @@ static int64_t divide_up(int64_t a, int64_t b)
 static int64_t pixel_count(const rnl_conv_problem *problem)
 {
     return problem->batch * problem->dst_size[0] * problem->dst_size[1] * problem->dst_size[2];
+}
+
+/* Where the weights stay in the cache, all of them pass for each pixel, else all pixels for each block of channels. */
+static bool weights_fit(const rnl_conv_problem *problem)
+{
+    return problem->weight_stride[3] * (int64_t)rnl_dtype_bytes(problem->weight->dtype) <= 384 * 1024;
+}
+
+/* A tile for what reads its weights from memory, for few pixels; others do without it, to be fewer programs. */
+static bool is_eligible(const rnl_conv_problem *problem, const panel_tile *it)
+{
+    return it->tile.vector != 16 || it->tile.pixels != FEW_PIXELS ||
+           (pixel_count(problem) <= FEW_PIXELS && !weights_fit(problem));
 }
 
 /* Half cycles that a tile takes; rough, and the same for all CPUs. */
@@ -62,7 +76,7 @@ static const panel_tile *choose_tile(const rnl_device *device, const rnl_conv_pr
     double best_cost = 0;
     for (size_t i = 0; i < sizeof tiles / sizeof *tiles; ++i) {
         const panel_tile *it = &tiles[i];
-        if (it->width != device->vector_width)
+        if (it->width != device->vector_width || !is_eligible(problem, it))
             continue;
         const double cost = (double)tile_cost(problem, it) * (double)tile_runs(problem, &it->tile) *
                             (double)tile_blocks(problem, &it->tile);
@@ -138,12 +152,6 @@ bool rnl_conv_panel_applies(const rnl_device *device, const void *data)
 typedef struct panel_share {
     int64_t runs, blocks;
 } panel_share;
-
-/* Where the weights stay in the cache, all of them pass for each pixel, else all pixels for each block of channels. */
-static bool weights_fit(const rnl_conv_problem *problem)
-{
-    return problem->weight_stride[3] * (int64_t)rnl_dtype_bytes(problem->weight->dtype) <= 384 * 1024;
-}
 
 static int64_t at_least_one(int64_t value)
 {
