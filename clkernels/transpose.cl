@@ -8,7 +8,8 @@
 // dst. There are `count` matrices; where each starts follows from their number, shape and strides.
 //
 // Entry points:
-//   transpose_blocks       for CPUs: a work-item moves up to TILE_ROWS x TILE_COLUMNS elements, in blocks of 4 x 4
+//   transpose_blocks       for CPUs: a work-item moves up to tile_rows x TILE_COLUMNS elements of each of `each` matrices,
+//                          in blocks of 4 x 4
 //   transpose_tiles        for GPUs: a work-group moves TILE x TILE elements through local memory
 //   transpose_interleave   for CPUs: 3 columns, dst_row is 3; a work-item takes `each` rows
 //   transpose_separate     for CPUs: 3 rows, src_column is 3; a work-item takes `each` columns
@@ -23,7 +24,6 @@
 #include "rows.clh"
 typedef STORAGE(T) element_t;
 typedef PASTE2_(STORAGE(T), 4) block_t;
-#define TILE_ROWS 16
 #define TILE_COLUMNS 32
 #define TILE 16
 
@@ -35,12 +35,11 @@ typedef PASTE2_(STORAGE(T), 4) block_t;
     __global element_t *to = dst + dst_offset + element_index(number, deep, shape, dst_stride);                        \
     __global const element_t *from = src + src_offset + element_index(number, deep, shape, src_stride)
 
-__kernel void transpose_blocks(MATRICES)
+// The part of one matrix with rows row … row_end - 1 and columns column0 … column_end - 1.
+static inline void transpose_block(__global element_t *to, __global const element_t *from, idx_t row, const idx_t row_end,
+                                   const idx_t column0, const idx_t column_end, const idx_t dst_row,
+                                   const idx_t src_column)
 {
-    FIND_MATRIX((idx_t)get_global_id(2));
-    const idx_t column0 = (idx_t)get_global_id(0) * TILE_COLUMNS, row0 = (idx_t)get_global_id(1) * TILE_ROWS;
-    const idx_t column_end = min(columns, column0 + TILE_COLUMNS), row_end = min(rows, row0 + TILE_ROWS);
-    idx_t row = row0;
     for (; row + 4 <= row_end; row += 4) {
         idx_t column = column0;
         __global const element_t *p = from + row;
@@ -64,6 +63,17 @@ __kernel void transpose_blocks(MATRICES)
     for (; row < row_end; ++row)
         for (idx_t column = column0; column < column_end; ++column)
             to[row * dst_row + column] = from[column * src_column + row];
+}
+
+__kernel void transpose_blocks(MATRICES, const idx_t tile_rows, const idx_t count, const idx_t each)
+{
+    const idx_t column0 = (idx_t)get_global_id(0) * TILE_COLUMNS, row0 = (idx_t)get_global_id(1) * tile_rows;
+    const idx_t column_end = min(columns, column0 + TILE_COLUMNS), row_end = min(rows, row0 + tile_rows);
+    const idx_t first = (idx_t)get_global_id(2) * each, end = min(first + each, count);
+    for (idx_t number = first; number < end; ++number) {
+        FIND_MATRIX(number);
+        transpose_block(to, from, row0, row_end, column0, column_end, dst_row, src_column);
+    }
 }
 
 // For any size of work-group: with smaller ones than tiles there are groups that have none. One more column keeps a

@@ -2,8 +2,9 @@
 #include "ops/transpose.h"
 #include "ops/implementation.h"
 
+#define TILE_ROWS 16 /* of a large matrix */
+#define SMALL_ROWS 256
 /* As in transpose.cl. */
-#define TILE_ROWS 16
 #define TILE_COLUMNS 32
 #define TILE 16
 #define TILE_LINES 4 /* of a work-group's work-items */
@@ -107,19 +108,37 @@ static bool has_tiles(const rnl_device *device, const copy_problem *problem)
            device->info.local_memory_bytes >= TILE * (TILE + 1) * rnl_dtype_bytes(problem->dst->dtype);
 }
 
-static rnl_status append_matrices(rnl_step_list *list, const copy_problem *problem)
+/* For GPUs. */
+static rnl_status append_tiles(rnl_step_list *list, const copy_problem *problem)
 {
-    const bool tiles = has_tiles(list->device, problem);
-    const int64_t tile_rows = tiles ? TILE : TILE_ROWS, tile_columns = tiles ? TILE : TILE_COLUMNS;
-    const size_t size = tiles ? TILE : 1, lines = tiles ? TILE_LINES : 1;
     rnl_step_builder step;
     begin(&step, list, "copy:transpose", problem->src, problem->dst, problem->index64);
     add_matrices(&step, problem);
     rnl_step_range(&step, 3,
-                   (size_t[3]){parts(problem->columns, tile_columns) * size, parts(problem->rows, tile_rows) * lines,
+                   (size_t[3]){parts(problem->columns, TILE) * TILE, parts(problem->rows, TILE) * TILE_LINES,
                                (size_t)rnl_dims_elements(&problem->batches)},
-                   (size_t[3]){size, lines, 1});
-    return rnl_step_end(&step, "transpose.cl", tiles ? "transpose_tiles" : "transpose_blocks");
+                   (size_t[3]){TILE, TILE_LINES, 1});
+    return rnl_step_end(&step, "transpose.cl", "transpose_tiles");
+}
+
+/* Of small matrices a work-item takes several, each whole. */
+static rnl_status append_blocks(rnl_step_list *list, const copy_problem *problem)
+{
+    rnl_step_builder step;
+    const int64_t count = rnl_dims_elements(&problem->batches);
+    const bool small = problem->columns <= TILE_COLUMNS && problem->rows <= SMALL_ROWS;
+    begin(&step, list, "copy:transpose", problem->src, problem->dst, problem->index64);
+    add_matrices(&step, problem);
+    const int64_t tile_rows = small ? problem->rows : TILE_ROWS;
+    const int64_t each = small ? part(&step, count, problem->rows * problem->columns) : 1;
+    rnl_step_index(&step, tile_rows);
+    rnl_step_index(&step, count);
+    rnl_step_index(&step, each);
+    rnl_step_range(
+        &step, 3,
+        (size_t[3]){parts(problem->columns, TILE_COLUMNS), parts(problem->rows, tile_rows), parts(count, each)},
+        (size_t[3]){1, 1, 1});
+    return rnl_step_end(&step, "transpose.cl", "transpose_blocks");
 }
 
 static rnl_status append_rows(rnl_step_list *list, const rnl_dims *dims, const rnl_view *src, const rnl_view *dst,
@@ -155,7 +174,7 @@ rnl_status rnl_op_transpose(rnl_step_list *list, const rnl_dims *dims, const rnl
         if (cpu && problem.rows == 3 && problem.src_column == 3)
             return append_three(list, &problem, false);
         if (problem.rows >= SMALLEST_MATRIX && problem.columns >= SMALLEST_MATRIX)
-            return append_matrices(list, &problem);
+            return has_tiles(list->device, &problem) ? append_tiles(list, &problem) : append_blocks(list, &problem);
     } else if (cpu && dims->rank > 1 && has_rows(dims)) {
         return append_rows(list, dims, src, dst, index64);
     }
