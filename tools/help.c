@@ -67,7 +67,8 @@ static const char help_bench[] =
     "                             arithmetic or memory allows, as two short kernels find it\n"
     "      --sort run|time        with --layers: in the order of the run (default), or the longest first\n"
     "      --json FILE            write all figures to FILE\n"
-    "      --tune                 first measure the variants of each kernel, and keep the choice of the fastest for all\n"
+    "      --tune                 first measure the variants of each kernel, and keep the choice of the fastest for "
+    "all\n"
     "                             later runs on this device (in the cache folder)\n"
     "      --help                 print this\n";
 
