@@ -105,9 +105,11 @@ static void add_source(rnl_text *text, int width)
 
 static void run(const char *source, const char *name, int width)
 {
-    char options[64];
+    char options[96];
     rnl_kernel *kernel;
-    snprintf(options, sizeof options, "-DMATH_WIDTH=%d", width);
+    /* As our own kernels are compiled. */
+    snprintf(options, sizeof options, "-DMATH_WIDTH=%d%s", width,
+             device->asks_for_rounding ? " -cl-fp32-correctly-rounded-divide-sqrt" : "");
     test_ok(rnl_kernel_create(device, source, options, name, &kernel));
     const rnl_arg args[] = {{.kind = RNL_ARG_BUFFER, .buffer = given}, {.kind = RNL_ARG_BUFFER, .buffer = made}};
     const rnl_range range = {
