@@ -277,7 +277,7 @@ class ConsoleTest(CommandTest):
 
     def test_verbose_names_what_was_done(self):
         cold = self.call("run", self.relu(), "--verbose", env=self.cold()).stderr
-        self.assertRegex(cold, r"map\.cl")
+        self.assertRegex(cold, r"chain\.cl")
         self.assertRegex(cold, r"compiled")
         warm = self.call("run", self.relu(), "--verbose", env=self.cold()).stderr
         self.assertRegex(warm, r"cache")
