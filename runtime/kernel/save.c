@@ -38,13 +38,39 @@ static rnl_status get_binary(cl_program program, void **out_binary, size_t *out_
     return RNL_OK;
 }
 
+/*
+ * A process may end while a saver is in the driver, whose compiler would be taken down around it. So the end waits for
+ * the program in hand; no other is begun then. It makes no OpenCL call.
+ */
+static pthread_mutex_t in_driver = PTHREAD_MUTEX_INITIALIZER;
+static pthread_once_t watches_exit = PTHREAD_ONCE_INIT;
+static atomic_bool exiting;
+
+static void wait_at_exit(void)
+{
+    atomic_store(&exiting, true);
+    pthread_mutex_lock(&in_driver);
+    pthread_mutex_unlock(&in_driver);
+}
+
+static void watch_exit(void)
+{
+    atexit(wait_at_exit);
+}
+
 static void save(const rnl_program *program)
 {
-    void *binary;
-    size_t size;
+    void *binary = NULL;
+    size_t size = 0;
     if (!rnl_cache_is_on())
         return;
-    if (get_binary(program->program, &binary, &size) != RNL_OK) {
+    pthread_mutex_lock(&in_driver);
+    const bool leaves = atomic_load(&exiting);
+    rnl_status status = leaves ? RNL_CANCELLED : get_binary(program->program, &binary, &size);
+    pthread_mutex_unlock(&in_driver);
+    if (leaves)
+        return;
+    if (status != RNL_OK) {
         rnl_log(RNL_LOG_WARNING, "%s is not kept: %s", program->name, rnl_last_error()->message);
         return;
     }
@@ -149,6 +175,7 @@ static bool start_saver(struct rnl_program_registry *registry)
         return true;
     join_saver(registry);
     registry->saving = true;
+    pthread_once(&watches_exit, watch_exit);
     registry->has_saver = pthread_create(&registry->saver, NULL, run_saver, registry) == 0;
     registry->saving = registry->has_saver;
     return registry->has_saver;
