@@ -16,6 +16,7 @@ static void start(void)
 {
     folder = test_folder_create();
     setenv("RUNNEL_CACHE_DIR", folder, 1);
+    unsetenv("RUNNEL_CACHE");
     device = test_open_device();
 }
 
