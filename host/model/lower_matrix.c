@@ -17,7 +17,7 @@ static const rnl_tensor_desc *describe(const rnl_planner *planner, uint32_t valu
     return &planner->values[value].desc;
 }
 
-/* Products on GPUs are their libraries', which end with nothing. */
+/* On GPUs the first choice for a product is a library's, which ends with nothing. */
 static bool is_ours(const rnl_planner *planner)
 {
     return rnl_device_is_cpu(planner->model->device) && !rnl_fuse_is_off();

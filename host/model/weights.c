@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Weights share blocks: fewer objects for the driver, and huge pages on a CPU. A large weight has one to itself. */
+/* Weights share blocks: fewer objects for the driver. A large weight has one to itself. */
 #define BLOCK_BYTES ((size_t)16 << 20)
 #define LARGE_BYTES ((size_t)4 << 20)
 /* Of the constants that the first plan has no use for, others will want few. */

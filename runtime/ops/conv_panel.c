@@ -139,13 +139,14 @@ static const panel_tile *find_tile(rnl_device *device, const rnl_conv_problem *p
 bool rnl_conv_panel_applies(const rnl_device *device, const void *data)
 {
     const rnl_conv_problem *problem = data;
+    const panel_tile *first = NULL;
     int64_t pixels = problem->batch;
     for (size_t i = 0; i < 3; ++i)
         if (__builtin_mul_overflow(pixels, problem->dst_size[i], &pixels) || pixels > INT32_MAX / 2 ||
             problem->taps[i] * problem->dilation[i] > INT32_MAX / 4 ||
             problem->channels * problem->taps[2] > INT32_MAX / 4)
             return false;
-    return rnl_device_is_cpu(device) && !problem->transposed && !problem->depthwise && choose_tile(device, problem);
+    return rnl_device_is_cpu(device) && !problem->transposed && !problem->depthwise && count_tiles(device, &first) > 0;
 }
 
 /* What a work-item computes: runs of pixels, and blocks of channels for each of them. */

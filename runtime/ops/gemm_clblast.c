@@ -189,6 +189,7 @@ rnl_status rnl_clblast_run(rnl_stream *stream, const rnl_clblast_gemm *gemm, cl_
     TRY(check_memory(a, bytes.a));
     TRY(check_memory(b, bytes.b));
     TRY(check_memory(c, bytes.c));
+    rnl_stream_enter(stream);
     pthread_mutex_lock(&clblast_lock);
     if (!device->before_release) {
         device->before_release = forget_device;

@@ -62,22 +62,6 @@ bool rnl_view_is_row_major(const rnl_view *view)
     return true;
 }
 
-bool rnl_view_is_channels_last(const rnl_view *view)
-{
-    if (view->rank < 3 || (view->shape[1] > 1 && view->stride[1] != 1))
-        return false;
-    int64_t expected = 0; /* unknown until the first pixel stride is seen */
-    for (size_t n = 2; n <= view->rank; ++n) {
-        const size_t i = n == view->rank ? 0 : view->rank + 1 - n; /* innermost spatial … outermost, batch */
-        if (view->shape[i] <= 1)
-            continue;
-        if (expected ? view->stride[i] != expected : view->stride[i] < at_least_one(view->shape[1]))
-            return false;
-        expected = view->stride[i] * view->shape[i];
-    }
-    return true;
-}
-
 int64_t rnl_view_elements(const rnl_view *view)
 {
     int64_t count = 0;

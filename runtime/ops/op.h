@@ -30,7 +30,6 @@ typedef struct rnl_view {
 RNL_API rnl_view rnl_view_row_major(uint32_t slot, rnl_dtype dtype, size_t rank, const int64_t *shape);
 RNL_API rnl_view rnl_view_channels_last(uint32_t slot, rnl_dtype dtype, size_t rank, const int64_t *shape);
 RNL_API bool rnl_view_is_row_major(const rnl_view *view);
-RNL_API bool rnl_view_is_channels_last(const rnl_view *view); /* channel stride 1, dense or with a pixel stride >= C */
 RNL_API int64_t rnl_view_elements(const rnl_view *view);
 static inline bool rnl_view_exists(const rnl_view *view)
 {
