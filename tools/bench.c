@@ -2,6 +2,7 @@
 /* runnel bench: warm, sample, and say how long a run takes. */
 #include "bench.h"
 #include "progress.h"
+#include "subject.h"
 
 #include <stdlib.h>
 
@@ -129,6 +130,7 @@ rnl_exit rnl_cli_bench(int argc, char **argv)
     rnl_exit code = rnl_run_options_parse(argc, argv, &job.options);
     if (code == RNL_EXIT_DONE && job.options.help) {
         fputs(rnl_cli_help("bench"), stdout);
+        rnl_subject_print_list("bench", stdout);
     } else if (code == RNL_EXIT_DONE) {
         rnl_console_open(job.options.verbose);
         code = run_bench(&job, &bench);

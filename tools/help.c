@@ -8,6 +8,8 @@ static const char help_all[] =
     "       runnel info MODEL [--json]        inputs, outputs, metadata and operators of an ONNX model\n"
     "       runnel run MODEL [options]        run a model once on an OpenCL device\n"
     "       runnel bench MODEL [options]      how long a run takes, and each of its steps\n"
+    "       runnel bench SUBJECT [options]    what the runtime does at best on a device\n"
+    "       runnel tune SUBJECT [options]     measure variants, and keep the fastest for later runs on this device\n"
     "       runnel COMMAND --help             the options of a command\n"
     "       runnel --version\n"
     "\n"
@@ -72,8 +74,17 @@ static const char help_bench[] =
     "                             later runs on this device (in the cache folder)\n"
     "      --help                 print this\n";
 
+static const char help_tune[] = "usage: runnel tune SUBJECT [options]\n"
+                                "\n"
+                                "Measures variants on a device and keeps the choice of the fastest for all later runs "
+                                "on it (in the cache folder).\n"
+                                "For the kernels of a model: `runnel bench MODEL --tune`.\n"
+                                "\n";
+
 const char *rnl_cli_help(const char *command)
 {
+    if (strcmp(command, "tune") == 0)
+        return help_tune;
     if (strcmp(command, "run") == 0)
         return help_run;
     if (strcmp(command, "bench") == 0)

@@ -1,21 +1,39 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The `runnel` command: picks the subcommand, and prints its failure. */
 #include "cli.h"
+#include "subject.h"
 
 #include <errno.h>
 #include <string.h>
+
+static rnl_exit tune(int argc, char **argv)
+{
+    char clean[RNL_CLI_NAME_BYTES];
+    if (argc < 2)
+        return rnl_cli_usage("tune", "nothing to tune given");
+    if (strcmp(argv[1], "--help") != 0 && strcmp(argv[1], "-h") != 0)
+        return rnl_cli_usage("tune", "'%s' cannot be tuned", rnl_cli_clean(argv[1], clean, sizeof clean));
+    fputs(rnl_cli_help("tune"), stdout);
+    rnl_subject_print_list("tune", stdout);
+    return RNL_EXIT_DONE;
+}
 
 static rnl_exit dispatch(int argc, char **argv)
 {
     if (argc < 2)
         return rnl_cli_usage("", "no command given");
     const char *command = argv[1];
+    const rnl_subject *subject = argc > 2 ? rnl_subject_find(command, argv[2]) : NULL;
+    if (subject)
+        return rnl_subject_run(subject, argc - 2, argv + 2);
     if (strcmp(command, "info") == 0)
         return rnl_cli_info(argc - 1, argv + 1);
     if (strcmp(command, "run") == 0)
         return rnl_cli_run(argc - 1, argv + 1);
     if (strcmp(command, "bench") == 0)
         return rnl_cli_bench(argc - 1, argv + 1);
+    if (strcmp(command, "tune") == 0)
+        return tune(argc - 1, argv + 1);
     bool help = strcmp(command, "--help") == 0 || strcmp(command, "-h") == 0 || strcmp(command, "help") == 0;
     if (help || strcmp(command, "--version") == 0) {
         if (argc > 2)
