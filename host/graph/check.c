@@ -137,8 +137,8 @@ rnl_status rnl_graph_make_checks(rnl_graph *graph)
     GOTO(publish(&table));
 done:
     rnl_names_free(&table.names);
-    free(table.rows);
-    free(table.types);
+    rnl_free(table.rows);
+    rnl_free(table.types);
     return status;
 }
 

@@ -3,7 +3,6 @@
 #include "graph/host_element.h"
 #include "graph/op_common.h"
 #include "graph/op_rows.h"
-#include <stdlib.h>
 #include <string.h>
 
 rnl_status rnl_evaluate_slice(rnl_op_context *context)
@@ -92,7 +91,7 @@ rnl_status rnl_evaluate_split(rnl_op_context *context)
         from += bytes;
     }
 done:
-    free(sizes);
+    rnl_free(sizes);
     return status;
 }
 

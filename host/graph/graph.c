@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graph/graph.h"
+#include "base/memory.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 rnl_graph *rnl_graph_retain(rnl_graph *graph)
@@ -19,7 +19,7 @@ void rnl_graph_release(rnl_graph *graph)
         rnl_map_close(&graph->external[i]);
     rnl_map_close(&graph->file);
     rnl_zone_free(&graph->zone);
-    free(graph);
+    rnl_free(graph);
 }
 
 const rnl_value_info *rnl_graph_inputs(const rnl_graph *graph, size_t *out_count)

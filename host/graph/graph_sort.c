@@ -6,7 +6,6 @@
 #include "graph/graph_sort.h"
 
 #include "base/memory.h"
-#include <stdlib.h>
 #include <string.h>
 
 enum node_state { NEW, OPEN, DONE };
@@ -112,8 +111,8 @@ rnl_status rnl_graph_sort(rnl_graph *graph)
         rnl_graph_number_producers(graph);
     }
 done:
-    free(walk.state);
-    free(walk.stack);
-    free(walk.order);
+    rnl_free(walk.state);
+    rnl_free(walk.stack);
+    rnl_free(walk.order);
     return status;
 }

@@ -4,7 +4,6 @@
 #include "base/hash.h"
 #include "base/memory.h"
 #include "base/status.h"
-#include <stdlib.h>
 #include <string.h>
 
 struct rnl_name_slot {
@@ -40,7 +39,7 @@ rnl_status rnl_names_reserve(rnl_names *names, size_t count)
     for (size_t i = 0; i < names->capacity; i++)
         if (names->slots[i].used)
             put(&grown, names->slots[i]);
-    free(names->slots);
+    rnl_free(names->slots);
     *names = grown;
     return RNL_OK;
 }
@@ -74,6 +73,6 @@ rnl_status rnl_names_add(rnl_names *names, const char *name, size_t length, uint
 
 void rnl_names_free(rnl_names *names)
 {
-    free(names->slots);
+    rnl_free(names->slots);
     *names = (rnl_names){0};
 }

@@ -2,7 +2,6 @@
 /* Split and Concat. */
 #include "graph/op_common.h"
 #include "graph/op_rows.h"
-#include <stdlib.h>
 
 /* Equal parts; from opset 18 on the last one may be smaller. */
 static rnl_status equal_parts(const rnl_op_context *context, int64_t dim, int64_t *out_sizes)
@@ -74,7 +73,7 @@ rnl_status rnl_infer_split(rnl_op_context *context)
         GOTO(rnl_output_set(context, i, input->dtype, shape, input->rank));
     }
 done:
-    free(sizes);
+    rnl_free(sizes);
     return status;
 }
 

@@ -138,7 +138,7 @@ rnl_status rnl_arena_assign(rnl_plan *plan, const rnl_device_info *device)
     for (size_t i = 0; i < plan->block_count; i++)
         plan->arena_bytes += plan->block_bytes[i];
 done:
-    free(p.order);
-    free(p.neighbours);
+    rnl_free(p.order);
+    rnl_free(p.neighbours);
     return status;
 }

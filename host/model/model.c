@@ -6,7 +6,6 @@
 #include "base/text.h"
 #include "model/evaluate.h"
 #include "ops/gemm.h"
-#include <stdlib.h>
 #include <string.h>
 
 #define PLAN_CACHE_BYTES ((size_t)64 << 20)
@@ -30,7 +29,7 @@ void rnl_model_release(rnl_model *model)
         pthread_mutex_destroy(&model->progress_lock);
     rnl_device_release(model->device);
     rnl_graph_release(model->graph);
-    free(model);
+    rnl_free(model);
 }
 
 /* ---- programs ------------------------------------------------------------------------------------------------- */
@@ -150,7 +149,7 @@ static rnl_status plan_fixed_shapes(rnl_model *model)
     }
     rnl_status status = rnl_model_get_plan(model, inputs, &plan);
     rnl_plan_release(plan);
-    free(inputs);
+    rnl_free(inputs);
     return status;
 }
 
@@ -214,8 +213,8 @@ rnl_status rnl_model_prepare(rnl_model *model, const rnl_tensor *inputs, size_t 
     GOTO(rnl_model_get_plan(model, descs, &plan));
 done:
     rnl_plan_release(plan);
-    free(order);
-    free(descs);
+    rnl_free(order);
+    rnl_free(descs);
     return status;
 }
 

@@ -8,7 +8,6 @@
 #include "model/fuse.h"
 #include "model/lower.h"
 #include "model/place.h"
-#include <stdlib.h>
 #include <string.h>
 
 rnl_plan *rnl_plan_retain(rnl_plan *plan)
@@ -23,10 +22,10 @@ void rnl_plan_release(rnl_plan *plan)
     if (!plan || atomic_fetch_sub(&plan->references, 1) != 1)
         return;
     rnl_step_list_free(&plan->steps);
-    free(plan->step_labels);
-    free(plan->slots);
+    rnl_free(plan->step_labels);
+    rnl_free(plan->slots);
     rnl_zone_free(&plan->zone);
-    free(plan);
+    rnl_free(plan);
 }
 
 static rnl_status plan_alloc(rnl_model *model, rnl_plan **out_plan)

@@ -3,7 +3,6 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
-#include <stdlib.h>
 #include <string.h>
 
 struct rnl_plan_entry {
@@ -32,9 +31,9 @@ void rnl_plan_cache_free(rnl_plan_cache *cache)
         rnl_plan_entry *entry = cache->entries;
         cache->entries = entry->next;
         rnl_plan_release(entry->plan);
-        free(entry);
+        rnl_free(entry);
     }
-    free(cache->programs);
+    rnl_free(cache->programs);
     pthread_cond_destroy(&cache->built);
     pthread_mutex_destroy(&cache->lock);
 }
@@ -71,7 +70,7 @@ static void drop(rnl_plan_cache *cache, rnl_plan_entry *entry)
     cache->plans_evicted++;
     cache->size_bytes -= entry->plan->size_bytes;
     rnl_plan_release(entry->plan);
-    free(entry);
+    rnl_free(entry);
 }
 
 static rnl_plan_entry *oldest_built(const rnl_plan_cache *cache)
@@ -120,7 +119,7 @@ static rnl_status build_entry(rnl_plan_cache *cache, rnl_plan_entry *entry, rnl_
     pthread_cond_broadcast(&cache->built);
     if (status != RNL_OK) {
         unlink_entry(cache, entry);
-        free(entry);
+        rnl_free(entry);
         return status;
     }
     entry->plan = plan;

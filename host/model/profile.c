@@ -2,7 +2,6 @@
 #include "model/profile.h"
 
 #include "base/memory.h"
-#include <stdlib.h>
 
 static void clear_timers(rnl_profile *profile)
 {
@@ -16,9 +15,9 @@ void rnl_profile_free(rnl_profile *profile)
     if (!profile)
         return;
     clear_timers(profile);
-    free(profile->timers);
-    free(profile->steps);
-    free(profile);
+    rnl_free(profile->timers);
+    rnl_free(profile->steps);
+    rnl_free(profile);
 }
 
 /* Room for all steps is made before the first: a driver may fill in an event's place later. */

@@ -6,7 +6,6 @@
 #include "model/evaluate.h"
 #include "model/profile.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* Steps enqueued before the run looks at what has finished: bounds the queue, so that cancelling takes effect soon. */
@@ -120,7 +119,7 @@ static rnl_status lend_memory(rnl_session *session, size_t index, size_t bytes, 
     if (session->output_capacity[index] < bytes || !session->outputs[index]) {
         void *memory = NULL;
         TRY(rnl_alloc(bytes ? bytes : 1, 1, &memory));
-        free(session->outputs[index]);
+        rnl_free(session->outputs[index]);
         session->outputs[index] = memory;
         session->output_capacity[index] = bytes;
     }

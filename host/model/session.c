@@ -3,7 +3,6 @@
 
 #include "base/memory.h"
 #include "model/profile.h"
-#include <stdlib.h>
 #include <string.h>
 
 static void stop_worker(rnl_worker *worker)
@@ -31,16 +30,16 @@ void rnl_session_release(rnl_session *session)
     rnl_kernel_set_release(session->kernels);
     rnl_stream_release(session->stream);
     for (size_t i = 0; session->outputs && i < session->model->graph->output_count; i++)
-        free(session->outputs[i]);
-    free(session->outputs);
+        rnl_free(session->outputs[i]);
+    rnl_free(session->outputs);
     rnl_profile_free(session->profile);
-    free(session->output_capacity);
-    free(session->order);
-    free(session->descs);
-    free(session->blocks);
-    free(session->slots);
+    rnl_free(session->output_capacity);
+    rnl_free(session->order);
+    rnl_free(session->descs);
+    rnl_free(session->blocks);
+    rnl_free(session->slots);
     rnl_model_release(session->model);
-    free(session);
+    rnl_free(session);
 }
 
 rnl_status rnl_session_create(rnl_model *model, rnl_session **out_session)

@@ -4,8 +4,6 @@
 #include "model/profile.h"
 #include "ops/tuning.h"
 
-#include <stdlib.h>
-
 #define RUNS 7 /* whose shortest time counts: what disturbs a step makes it longer */
 /* A variant must beat the present choice by that much, or noise would decide. */
 #define LEAST_GAIN 0.97
@@ -116,6 +114,6 @@ done:;
     (void)!rnl_tuning_force(model->device, RNL_TUNING_NONE);
     if (status != RNL_OK)
         rnl_error_restore(&error);
-    free(t.problems);
+    rnl_free(t.problems);
     return status;
 }

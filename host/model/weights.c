@@ -4,7 +4,6 @@
 #include "base/memory.h"
 #include "model/plan.h"
 #include "ops/conv.h"
-#include <stdlib.h>
 #include <string.h>
 
 /* Weights share blocks: fewer objects for the driver. A large weight has one to itself. */
@@ -34,7 +33,7 @@ rnl_status rnl_weights_init(rnl_weights *weights, rnl_device *device, const rnl_
     if (status == RNL_OK)
         return RNL_OK;
     rnl_stream_release(weights->stream);
-    free(weights->first);
+    rnl_free(weights->first);
     *weights = (rnl_weights){0};
     return status;
 }
@@ -46,10 +45,10 @@ void rnl_weights_free(rnl_weights *weights)
     for (size_t i = 0; i < weights->block_count; i++)
         rnl_buffer_release(weights->blocks[i].buffer);
     for (size_t i = 0; i < weights->count; i++)
-        free(weights->items[i].numbers);
-    free(weights->blocks);
-    free(weights->items);
-    free(weights->first);
+        rnl_free(weights->items[i].numbers);
+    rnl_free(weights->blocks);
+    rnl_free(weights->items);
+    rnl_free(weights->first);
     rnl_stream_release(weights->stream);
     pthread_mutex_destroy(&weights->lock);
     weights->stream = NULL;
@@ -150,7 +149,7 @@ static rnl_status add(rnl_weights *weights, const double *numbers, size_t count,
     weights->expected_bytes -= placed < weights->expected_bytes ? placed : weights->expected_bytes;
     return RNL_OK;
 done:
-    free(weight->numbers);
+    rnl_free(weight->numbers);
     return rnl_error_add(status, "placing weight '%s'", weights->graph->values[weight->key.value].name);
 }
 
@@ -214,7 +213,7 @@ static void forget_pending(rnl_weights *weights)
         rnl_weight *item = &weights->items[--weights->count];
         weights->size_bytes -= item->size_bytes;
         weights->first[item->key.value] = item->next;
-        free(item->numbers);
+        rnl_free(item->numbers);
     }
     while (weights->block_count > weights->ready_blocks)
         rnl_buffer_release(weights->blocks[--weights->block_count].buffer);
@@ -230,7 +229,7 @@ static void forget_pending(rnl_weights *weights)
 static void drop_numbers(rnl_weights *weights)
 {
     for (size_t i = weights->ready_items; i < weights->count; i++) {
-        free(weights->items[i].numbers);
+        rnl_free(weights->items[i].numbers);
         weights->items[i].numbers = NULL;
     }
 }

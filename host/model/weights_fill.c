@@ -8,7 +8,6 @@
 #include "device/buffer.h"
 #include "model/weights.h"
 #include "ops/conv.h"
-#include <stdlib.h>
 #include <string.h>
 
 #define PIECE_BYTES ((size_t)8 << 20)
@@ -226,6 +225,6 @@ rnl_status rnl_weights_fill(rnl_weights *weights)
     status = rnl_stream_synchronize(weights->stream);
     forget_rest(weights->graph);
 done:
-    free(list.jobs);
+    rnl_free(list.jobs);
     return status;
 }

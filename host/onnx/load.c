@@ -2,7 +2,6 @@
 #include "onnx/reader.h"
 
 #include "base/memory.h"
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -15,20 +14,20 @@ static void reader_free(rnl_reader *reader)
         return;
     rnl_names_free(&reader->values);
     rnl_names_free(&reader->keywords);
-    free(reader->keyword_texts);
+    rnl_free(reader->keyword_texts);
     rnl_names_free(&reader->functions);
-    free(reader->function_keys);
-    free(reader->metadata);
-    free(reader->inputs);
-    free(reader->outputs);
-    free(reader->pending);
-    free(reader->floats);
-    free(reader->ints);
-    free(reader->strings);
-    free(reader->external_names);
+    rnl_free(reader->function_keys);
+    rnl_free(reader->metadata);
+    rnl_free(reader->inputs);
+    rnl_free(reader->outputs);
+    rnl_free(reader->pending);
+    rnl_free(reader->floats);
+    rnl_free(reader->ints);
+    rnl_free(reader->strings);
+    rnl_free(reader->external_names);
     if (reader->folder >= 0)
         close(reader->folder);
-    free(reader);
+    rnl_free(reader);
 }
 
 static size_t budget_for(size_t file_bytes)
@@ -85,7 +84,7 @@ rnl_status rnl_graph_load(const char *path, rnl_graph **out_graph)
     *out_graph = graph;
     graph = NULL;
 done:
-    free(folder);
+    rnl_free(folder);
     rnl_map_close(&file);
     rnl_graph_release(graph);
     return status == RNL_OK ? RNL_OK : rnl_error_add(status, "loading %s", path);

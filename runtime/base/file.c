@@ -7,7 +7,6 @@
 #include <fcntl.h>
 #include <stdatomic.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -233,7 +232,7 @@ rnl_status rnl_file_read(const char *path, size_t limit_bytes, void **out_data, 
     data = NULL;
 done:
     close(fd);
-    free(data);
+    rnl_free(data);
     return status;
 }
 
@@ -268,7 +267,7 @@ static rnl_status create_temporary(const char *path, char **out_name, int *out_f
     }
     if (fd < 0) {
         rnl_status status = fail_errno("write", path);
-        free(name);
+        rnl_free(name);
         return status;
     }
     *out_name = name;
@@ -288,7 +287,7 @@ rnl_status rnl_file_replace(const char *path, const void *data, size_t size_byte
         status = fail_errno("replace", path);
     if (status != RNL_OK)
         unlink(name);
-    free(name);
+    rnl_free(name);
     return status;
 }
 
@@ -316,6 +315,6 @@ rnl_status rnl_folder_create(const char *path)
     }
     status = make_folder(copy);
 done:
-    free(copy);
+    rnl_free(copy);
     return status;
 }

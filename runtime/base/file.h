@@ -21,7 +21,7 @@ RNL_API void rnl_map_forget(const rnl_map *map, const void *start, size_t size_b
  */
 RNL_API void rnl_map_expect(const rnl_map *map, const void *start, size_t size_bytes);
 
-/* Reads a regular file of at most `limit_bytes`; one NUL byte is added behind the data. Freed with free(). */
+/* Reads a regular file of at most `limit_bytes`; one NUL byte is added behind the data. Freed with rnl_free(). */
 RNL_API RNL_NODISCARD rnl_status rnl_file_read(const char *path, size_t limit_bytes, void **out_data, size_t *out_size);
 /* Writes to a temporary name in the same folder and renames: readers see the old file or the whole new one. */
 RNL_API RNL_NODISCARD rnl_status rnl_file_replace(const char *path, const void *data, size_t size_bytes);

@@ -25,6 +25,61 @@ static bool fails_now(void)
     return false;
 }
 
+static void *libc_allocate(void *user, size_t size_bytes)
+{
+    (void)user;
+    return malloc(size_bytes);
+}
+
+static void *libc_resize(void *user, void *memory, size_t size_bytes)
+{
+    (void)user;
+    return realloc(memory, size_bytes);
+}
+
+static void libc_release(void *user, void *memory)
+{
+    (void)user;
+    free(memory);
+}
+
+static rnl_allocator allocator = {sizeof allocator, NULL, libc_allocate, libc_resize, libc_release};
+static atomic_bool has_allocated; /* from then on the allocator stays */
+
+rnl_status rnl_allocator_set(const rnl_allocator *given)
+{
+    if (!given || given->struct_size < sizeof *given || !given->allocate || !given->resize || !given->release)
+        return FAIL(RNL_INVALID_ARGUMENT, "an allocator needs its three functions and RNL_ALLOCATOR_INIT");
+    if (atomic_load(&has_allocated))
+        return FAIL(RNL_FAILED_PRECONDITION, "the allocator was set after memory had been allocated");
+    allocator = *given;
+    return RNL_OK;
+}
+
+void *rnl_malloc(size_t size_bytes)
+{
+    if (!atomic_load_explicit(&has_allocated, memory_order_relaxed))
+        atomic_store(&has_allocated, true);
+    return fails_now() ? NULL : allocator.allocate(allocator.user, size_bytes ? size_bytes : 1);
+}
+
+/* The C library's zeros cost nothing where they are new pages. */
+static void *allocate_zeros(size_t size_bytes)
+{
+    if (allocator.allocate == libc_allocate) {
+        atomic_store(&has_allocated, true);
+        return fails_now() ? NULL : calloc(size_bytes ? size_bytes : 1, 1);
+    }
+    void *memory = rnl_malloc(size_bytes);
+    return memory ? memset(memory, 0, size_bytes) : NULL;
+}
+
+void rnl_free(void *memory)
+{
+    if (memory)
+        allocator.release(allocator.user, memory);
+}
+
 static rnl_status out_of_memory(size_t count, size_t element_bytes)
 {
     if (element_bytes == 1)
@@ -58,9 +113,9 @@ rnl_status rnl_alloc(size_t count, size_t element_bytes, void *out_pointer)
 {
     store_pointer(out_pointer, NULL);
     size_t bytes;
-    if (!rnl_size_mul(count, element_bytes, &bytes) || bytes > PTRDIFF_MAX || fails_now())
+    if (!rnl_size_mul(count, element_bytes, &bytes) || bytes > PTRDIFF_MAX)
         return out_of_memory(count, element_bytes);
-    void *memory = calloc(bytes ? bytes : 1, 1);
+    void *memory = allocate_zeros(bytes);
     if (!memory)
         return out_of_memory(count, element_bytes);
     store_pointer(out_pointer, memory);
@@ -79,7 +134,7 @@ rnl_status rnl_grow(void *pointer, size_t *capacity, size_t needed, size_t eleme
         return out_of_memory(target, element_bytes);
     void *old;
     memcpy(&old, pointer, sizeof old);
-    char *memory = realloc(old, bytes ? bytes : 1);
+    char *memory = allocator.resize(allocator.user, old, bytes ? bytes : 1);
     if (!memory)
         return out_of_memory(target, element_bytes);
     memset(memory + *capacity * element_bytes, 0, bytes - *capacity * element_bytes);

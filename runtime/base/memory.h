@@ -25,13 +25,16 @@ RNL_API bool rnl_shape_elements(const int64_t *shape, size_t rank, int64_t *out_
 
 /*
  * Zeroed memory for `count` elements, in *(void **)out_pointer. RNL_RESOURCE_EXHAUSTED when it does not fit or
- * overflows. count 0 gives a unique pointer. Released with free().
+ * overflows. count 0 gives a unique pointer. Released with rnl_free.
  */
 RNL_API RNL_NODISCARD rnl_status rnl_alloc(size_t count, size_t element_bytes, void *out_pointer);
 /*
  * Grows *(void **)pointer, of *capacity elements, to hold at least `needed`; doubles. New elements are zeroed.
  */
 RNL_API RNL_NODISCARD rnl_status rnl_grow(void *pointer, size_t *capacity, size_t needed, size_t element_bytes);
+/* NULL when there is none, without an error. Not zeroed. */
+RNL_API void *rnl_malloc(size_t size_bytes);
+RNL_API void rnl_free(void *memory);
 RNL_API RNL_NODISCARD rnl_status rnl_strdup(const char *text, char **out_copy);
 
 /*

@@ -6,7 +6,6 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* True when `count` more bytes and a NUL fit. */
@@ -69,6 +68,6 @@ void rnl_text_free(rnl_text *text)
 {
     if (!text)
         return;
-    free(text->data);
+    rnl_free(text->data);
     *text = (rnl_text){0};
 }

@@ -3,7 +3,6 @@
 
 #include "base/memory.h"
 #include "base/status.h"
-#include <stdlib.h>
 #include <string.h>
 
 #define ALIGNMENT 16
@@ -104,7 +103,7 @@ void rnl_zone_free(rnl_zone *zone)
         return;
     while (zone->chunks) {
         struct rnl_zone_chunk *next = zone->chunks->next;
-        free(zone->chunks);
+        rnl_free(zone->chunks);
         zone->chunks = next;
     }
     zone->used_bytes = 0;

@@ -3,7 +3,6 @@
 
 #include "base/memory.h"
 #include "device/pool.h"
-#include <stdlib.h>
 
 rnl_status rnl_buffer_create(rnl_device *device, rnl_memory memory, size_t size_bytes, rnl_buffer **out_buffer)
 {
@@ -16,7 +15,7 @@ rnl_status rnl_buffer_create(rnl_device *device, rnl_memory memory, size_t size_
     TRY(rnl_alloc(1, sizeof *buffer, &buffer));
     rnl_status status = rnl_pool_take(device->pool, memory, size_bytes, &buffer->block);
     if (status != RNL_OK) {
-        free(buffer);
+        rnl_free(buffer);
         return status;
     }
     atomic_init(&buffer->references, 1);
@@ -42,7 +41,7 @@ void rnl_buffer_release(rnl_buffer *buffer)
         return;
     rnl_pool_give_back(buffer->device->pool, buffer->block);
     rnl_device_release(buffer->device);
-    free(buffer);
+    rnl_free(buffer);
 }
 
 size_t rnl_buffer_size(const rnl_buffer *buffer)

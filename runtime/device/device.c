@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "device/device.h"
+#include "base/memory.h"
 
 #include "device/gate.h"
 #include "device/pool.h"
-#include <stdlib.h>
 
 rnl_device *rnl_device_retain(rnl_device *device)
 {
@@ -29,7 +29,7 @@ void rnl_device_release(rnl_device *device)
         clReleaseDevice(device->id);
     rnl_gate_destroy(device->gate);
     pthread_mutex_destroy(&device->lock);
-    free(device);
+    rnl_free(device);
 }
 
 const rnl_device_info *rnl_device_get_info(const rnl_device *device)

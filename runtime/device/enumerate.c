@@ -6,7 +6,6 @@
 #include "base/text.h"
 #include "device/driver.h"
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -28,7 +27,7 @@ static rnl_status find_platforms(cl_platform_id **out_platforms, cl_uint *out_co
     TRY(rnl_alloc(count, sizeof *platforms, &platforms));
     rnl_status status = CL(clGetPlatformIDs(count, platforms, NULL));
     if (status != RNL_OK) {
-        free(platforms);
+        rnl_free(platforms);
         return status;
     }
     *out_platforms = platforms;
@@ -76,7 +75,7 @@ static rnl_status add_platform(rnl_candidates *candidates, cl_platform_id platfo
     else
         for (cl_uint i = 0; i < count && status == RNL_OK; i++)
             status = add_device(candidates, platform, ids[i], at, i);
-    free(ids);
+    rnl_free(ids);
     return status;
 }
 
@@ -106,11 +105,11 @@ rnl_status rnl_candidates_find(rnl_candidates *out_candidates)
     rnl_status status = RNL_OK;
     for (cl_uint i = 0; i < count && status == RNL_OK; i++)
         status = add_platform(&found, platforms[i], i);
-    free(platforms);
+    rnl_free(platforms);
     if (status == RNL_OK && found.count == 0)
         status = FAIL(RNL_NOT_FOUND, "the OpenCL platforms on this machine have no device that works: " INSTALL_HINT);
     if (status != RNL_OK) {
-        free(found.items);
+        rnl_free(found.items);
         return status;
     }
     const rnl_candidate *best = rnl_candidates_choose(&found, NULL);
@@ -121,7 +120,7 @@ rnl_status rnl_candidates_find(rnl_candidates *out_candidates)
 
 void rnl_candidates_free(rnl_candidates *candidates)
 {
-    free(candidates->items);
+    rnl_free(candidates->items);
     *candidates = (rnl_candidates){0};
 }
 

@@ -4,7 +4,6 @@
 #include "base/memory.h"
 #include "base/status.h"
 #include <pthread.h>
-#include <stdlib.h>
 
 struct rnl_gate {
     pthread_mutex_t lock;
@@ -30,7 +29,7 @@ void rnl_gate_destroy(rnl_gate *gate)
         return;
     pthread_cond_destroy(&gate->opened);
     pthread_mutex_destroy(&gate->lock);
-    free(gate);
+    rnl_free(gate);
 }
 
 void rnl_gate_enter(rnl_gate *gate)

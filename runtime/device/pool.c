@@ -75,7 +75,7 @@ static void destroy_block(struct rnl_pool *pool, rnl_pool_block *block)
         clFinish(pool->map_queue);
     if (block->memory)
         clReleaseMemObject(block->memory);
-    free(block);
+    rnl_free(block);
 }
 
 /* Releases idle blocks, those longest idle first, until at most `keep` bytes of them are left. */
@@ -218,5 +218,5 @@ void rnl_pool_destroy(struct rnl_pool *pool)
     if (pool->map_queue)
         clReleaseCommandQueue(pool->map_queue);
     pthread_mutex_destroy(&pool->lock);
-    free(pool);
+    rnl_free(pool);
 }

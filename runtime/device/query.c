@@ -5,7 +5,6 @@
 #include <CL/cl_ext.h>
 #include <ctype.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* cl_amd_device_attribute_query; not in every cl_ext.h. */
@@ -14,7 +13,7 @@
 #define DEVICE_PCI_SLOT_ID_NV 0x4009
 #define DEVICE_PCI_DOMAIN_ID_NV 0x400A
 
-/* The whole text, without spaces around it; freed with free(). */
+/* The whole text, without spaces around it; freed with rnl_free(). */
 static rnl_status query_text(cl_device_id id, cl_device_info what, char **out_text)
 {
     size_t bytes = 0;
@@ -24,7 +23,7 @@ static rnl_status query_text(cl_device_id id, cl_device_info what, char **out_te
     TRY(rnl_alloc(bytes + 1, 1, &text));
     rnl_status status = CL(clGetDeviceInfo(id, what, bytes, text, NULL));
     if (status != RNL_OK) {
-        free(text);
+        rnl_free(text);
         return status;
     }
     size_t start = strspn(text, " "), length = strlen(text + start);
@@ -49,7 +48,7 @@ static rnl_status query_name(cl_device_id id, cl_device_info what, char *out, si
     char *text;
     TRY(query_text(id, what, &text));
     copy_printable(out, capacity, text);
-    free(text);
+    rnl_free(text);
     return RNL_OK;
 }
 
@@ -63,7 +62,7 @@ static rnl_status query_names(rnl_candidate *item)
     TRY(rnl_alloc(bytes + 1, 1, &text));
     rnl_status status = CL(clGetPlatformInfo(item->platform, CL_PLATFORM_NAME, bytes, text, NULL));
     copy_printable(platform, sizeof platform, text);
-    free(text);
+    rnl_free(text);
     TRY(status);
     memcpy(info->platform, platform, sizeof platform);
     item->is_pocl = strcmp(platform, "Portable Computing Language") == 0;
@@ -168,7 +167,7 @@ static rnl_status query_features(rnl_candidate *item)
         has_word(extensions, "cl_nv_device_attribute_query") || has_word(extensions, "cl_amd_device_attribute_query");
     info->has_fp16_arithmetic = has_word(extensions, "cl_khr_fp16");
     rnl_status status = query_pci(item, extensions);
-    free(extensions);
+    rnl_free(extensions);
     return status;
 }
 

@@ -3,7 +3,6 @@
 
 #include "base/memory.h"
 #include "device/gate.h"
-#include <stdlib.h>
 
 static rnl_status create(rnl_device *device, cl_command_queue_properties properties, rnl_stream **out_stream)
 {
@@ -14,7 +13,7 @@ static rnl_status create(rnl_device *device, cl_command_queue_properties propert
     stream->queue = CL_NEW(&code, clCreateCommandQueue(device->context, device->id, properties, &code));
     rnl_status status = rnl_cl_status(code, "clCreateCommandQueue");
     if (status != RNL_OK) {
-        free(stream);
+        rnl_free(stream);
         return status;
     }
     atomic_init(&stream->references, 1);
@@ -66,7 +65,7 @@ void rnl_stream_release(rnl_stream *stream)
     clReleaseCommandQueue(stream->queue);
     pthread_mutex_destroy(&stream->lock);
     rnl_device_release(stream->device);
-    free(stream);
+    rnl_free(stream);
 }
 
 rnl_status rnl_stream_check(rnl_stream *stream)
@@ -145,7 +144,7 @@ rnl_status rnl_stream_record(rnl_stream *stream, rnl_event **out_event)
     if (status != RNL_OK) {
         if (event->event)
             clReleaseEvent(event->event);
-        free(event);
+        rnl_free(event);
         return rnl_stream_fail(stream, status);
     }
     atomic_init(&event->references, 1);
@@ -182,7 +181,7 @@ void rnl_event_release(rnl_event *event)
         return;
     clReleaseEvent(event->event);
     rnl_stream_release(event->stream);
-    free(event);
+    rnl_free(event);
 }
 
 rnl_status rnl_event_synchronize(rnl_event *event)

@@ -132,7 +132,7 @@ static void *read_whole(int file, size_t size)
     }
     if (done == size)
         return data;
-    free(data);
+    rnl_free(data);
     return NULL;
 }
 
@@ -175,7 +175,7 @@ bool rnl_cache_read(rnl_hash key, void **out_payload, size_t *out_size)
     char *data = read_whole(file, size);
     close(file);
     if (!data || !rnl_cache_unpack(data, size, key, &offset, out_size)) {
-        free(data);
+        rnl_free(data);
         return false;
     }
     memmove(data, data + offset, *out_size);
@@ -211,7 +211,7 @@ void rnl_cache_write(rnl_hash key, const void *payload, size_t size)
         status = rnl_file_replace(file_path, file, file_size);
     if (status != RNL_OK)
         refuse(path, false, rnl_last_error()->message);
-    free(file);
+    rnl_free(file);
 }
 
 /* ---- The limit on its size ---- */
@@ -278,7 +278,7 @@ static void trim_folder(DIR *folder)
     for (size_t i = 0; i < list.count && list.bytes > limit; i++)
         if (unlinkat(dirfd(folder), list.items[i].name, 0) == 0)
             list.bytes -= list.items[i].bytes;
-    free(list.items);
+    rnl_free(list.items);
 }
 
 void rnl_cache_trim(void)

@@ -16,7 +16,7 @@
 
 /* False when the cache is off, or was found unusable for writing. */
 bool rnl_cache_is_on(void);
-/* True when there is a sound file for `key`; *out_payload is freed with free(). */
+/* True when there is a sound file for `key`; *out_payload is freed with rnl_free(). */
 bool rnl_cache_read(rnl_hash key, void **out_payload, size_t *out_size);
 /* Replaces the file for `key`. */
 void rnl_cache_write(rnl_hash key, const void *payload, size_t size);
@@ -25,7 +25,7 @@ void rnl_cache_trim(void);
 
 /* The file format, for the two above. Verifies `file`; the payload lies within it. */
 bool rnl_cache_unpack(const void *file, size_t file_size, rnl_hash key, size_t *out_offset, size_t *out_size);
-/* The whole file around a payload; freed with free(). */
+/* The whole file around a payload; freed with rnl_free(). */
 RNL_NODISCARD rnl_status rnl_cache_pack(rnl_hash key, const void *payload, size_t size, void **out_file,
                                         size_t *out_file_size);
 /* The file's name in the cache folder. */

@@ -6,13 +6,12 @@
 #include "kernel/cache.h"
 #include "kernel/program_internal.h"
 #include "kernel/source.h"
-#include <stdlib.h>
 #include <string.h>
 
 /* Never a flag that lets the compiler assume there is no NaN or infinity. */
 #define STANDARD_OPTIONS "-cl-std=CL1.2"
 
-/* The compiler's log, "" when it has none; freed with free(). */
+/* The compiler's log, "" when it has none; freed with rnl_free(). */
 static rnl_status get_build_log(const rnl_device *device, cl_program program, char **out_log)
 {
     size_t bytes = 0;
@@ -22,7 +21,7 @@ static rnl_status get_build_log(const rnl_device *device, cl_program program, ch
     TRY(rnl_alloc(bytes + 1, 1, &log));
     rnl_status status = CL(clGetProgramBuildInfo(program, device->id, CL_PROGRAM_BUILD_LOG, bytes, log, NULL));
     if (status != RNL_OK) {
-        free(log);
+        rnl_free(log);
         return status;
     }
     for (size_t end = strlen(log); end > 0 && strchr(" \n\r", log[end - 1]); end--)
@@ -38,7 +37,7 @@ static rnl_status fail_build(const rnl_device *device, cl_program program, cl_in
         return rnl_cl_status(code, "clBuildProgram");
     rnl_status status = rnl_error_set(RNL_INVALID_ARGUMENT, code, "the OpenCL compiler of %s refuses the source:\n%s",
                                       device->info.name, log[0] ? log : "(it does not say why)");
-    free(log);
+    rnl_free(log);
     return status;
 }
 
@@ -75,7 +74,7 @@ static bool build_cached(const rnl_device *device, rnl_hash key, const char *opt
     const unsigned char *bytes = binary;
     cl_program program =
         CL_NEW(&code, clCreateProgramWithBinary(device->context, 1, &device->id, &size, &bytes, &binary_code, &code));
-    free(binary);
+    rnl_free(binary);
     if (code == CL_SUCCESS && binary_code == CL_SUCCESS)
         return build(device, program, options, out_program) == RNL_OK;
     if (program)

@@ -4,7 +4,6 @@
 #include "device/buffer.h"
 #include "kernel/launch.h"
 #include "kernel/program.h"
-#include <stdlib.h>
 #include <string.h>
 
 struct rnl_kernel {
@@ -62,8 +61,8 @@ void rnl_kernel_release(rnl_kernel *kernel)
     if (kernel->kernel)
         clReleaseKernel(kernel->kernel);
     rnl_device_release(kernel->device);
-    free(kernel->name);
-    free(kernel);
+    rnl_free(kernel->name);
+    rnl_free(kernel);
 }
 
 static rnl_status set_buffer(rnl_kernel *kernel, cl_uint at, const rnl_buffer *buffer)

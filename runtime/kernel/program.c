@@ -4,7 +4,6 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "kernel/program_internal.h"
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- The registry ---- */
@@ -15,12 +14,12 @@ static void free_program(rnl_program *program)
         return;
     if (program->program)
         clReleaseProgram(program->program);
-    free(program->file);
-    free(program->source);
-    free(program->options);
-    free(program->name);
-    free(program->failure);
-    free(program);
+    rnl_free(program->file);
+    rnl_free(program->source);
+    rnl_free(program->options);
+    rnl_free(program->name);
+    rnl_free(program->failure);
+    rnl_free(program);
 }
 
 static void free_registry(struct rnl_program_registry *registry)
@@ -35,7 +34,7 @@ static void free_registry(struct rnl_program_registry *registry)
     }
     pthread_cond_destroy(&registry->changed);
     pthread_mutex_destroy(&registry->lock);
-    free(registry);
+    rnl_free(registry);
 }
 
 static rnl_status make_registry(rnl_device *device)
@@ -145,7 +144,7 @@ rnl_status rnl_program_get_source(rnl_device *device, const char *source, const 
 static void keep_failure(rnl_program *program)
 {
     if (!program->failure)
-        program->failure = malloc(sizeof *program->failure);
+        program->failure = rnl_malloc(sizeof *program->failure);
     if (program->failure)
         *program->failure = *rnl_last_error();
 }

@@ -3,7 +3,6 @@
 #include "base/text.h"
 #include "kernel/cache.h"
 #include "kernel/program_internal.h"
-#include <stdlib.h>
 #include <string.h>
 #if defined(__x86_64__) || defined(__i386__)
 #include <cpuid.h>
@@ -37,7 +36,7 @@ static rnl_status add_platform_version(rnl_text *text, cl_platform_id platform)
     TRY(rnl_alloc(bytes + 1, 1, &version));
     rnl_status status = CL(clGetPlatformInfo(platform, CL_PLATFORM_VERSION, bytes, version, NULL));
     rnl_text_add_bytes(text, version, strlen(version) + 1);
-    free(version);
+    rnl_free(version);
     return status;
 }
 

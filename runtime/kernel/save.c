@@ -18,7 +18,7 @@
 #define RETRY_NS 5000000u
 #define PAUSE_FACTOR 9 /* of the time that the last program took */
 
-/* The program's binary for its one device; freed with free(). */
+/* The program's binary for its one device; freed with rnl_free(). */
 static rnl_status get_binary(cl_program program, void **out_binary, size_t *out_size)
 {
     size_t size = 0;
@@ -31,7 +31,7 @@ static rnl_status get_binary(cl_program program, void **out_binary, size_t *out_
     TRY(rnl_alloc(size, 1, &binary));
     rnl_status status = CL(clGetProgramInfo(program, CL_PROGRAM_BINARIES, sizeof binary, &binary, NULL));
     if (status != RNL_OK) {
-        free(binary);
+        rnl_free(binary);
         return status;
     }
     *out_binary = binary;
@@ -75,7 +75,7 @@ static void save(const rnl_program *program)
         return;
     }
     rnl_cache_write(program->cache_key, binary, size);
-    free(binary);
+    rnl_free(binary);
 }
 
 /* Marks what has been built since the last call: what is built later may not have been launched yet. */

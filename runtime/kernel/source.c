@@ -114,7 +114,7 @@ static rnl_status splice_file(splice *job, const char *name)
         job->names[job->count++] = copy;
         status = splice_lines(job, name, data);
     }
-    free(owned);
+    rnl_free(owned);
     return status;
 }
 
@@ -124,7 +124,7 @@ rnl_status rnl_source_get(const char *file, rnl_text *out_text)
     *out_text = (rnl_text){0};
     rnl_status status = splice_file(&job, file);
     for (size_t i = 0; i < job.count; i++)
-        free(job.names[i]);
+        rnl_free(job.names[i]);
     if (status != RNL_OK)
         rnl_text_free(out_text);
     return status;

@@ -2,7 +2,6 @@
 #include "ops/execute.h"
 #include "base/memory.h"
 #include "ops/gemm.h"
-#include <stdlib.h>
 #include <string.h>
 
 typedef struct set_entry {
@@ -36,9 +35,9 @@ void rnl_kernel_set_release(rnl_kernel_set *set)
         return;
     for (size_t i = 0; i < set->count; ++i)
         clReleaseKernel(set->entries[i].kernel);
-    free(set->entries);
+    rnl_free(set->entries);
     rnl_device_release(set->device);
-    free(set);
+    rnl_free(set);
 }
 
 static rnl_status fixed_group(rnl_device *device, cl_kernel kernel, size_t *out_work_items)

@@ -2,7 +2,6 @@
 #include "ops/op.h"
 #include "base/memory.h"
 #include "ops/step_build.h"
-#include <stdlib.h>
 
 /* Leaves room for a kernel to round an index up to its group's size. */
 #define INDEX32_LIMIT (INT32_MAX - 65536)
@@ -148,9 +147,9 @@ void rnl_step_list_free(rnl_step_list *list)
 {
     if (!list)
         return;
-    free(list->steps);
-    free(list->args);
-    free(list->values);
-    free(list->gemms);
+    rnl_free(list->steps);
+    rnl_free(list->args);
+    rnl_free(list->values);
+    rnl_free(list->gemms);
     *list = (rnl_step_list){0};
 }

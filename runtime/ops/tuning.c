@@ -34,8 +34,8 @@ static int compare(const void *left, const void *right)
 static void free_table(struct rnl_tuning *table)
 {
     if (table)
-        free(table->entries);
-    free(table);
+        rnl_free(table->entries);
+    rnl_free(table);
 }
 
 static bool is_sorted(const tuning_entry *entries, size_t count)
@@ -60,7 +60,7 @@ static void read_table(rnl_device *device, struct rnl_tuning *table)
         table->count = table->capacity = count;
         return;
     }
-    free(data);
+    rnl_free(data);
 }
 
 /* With the device's lock held. */

@@ -77,6 +77,27 @@ typedef void (*rnl_log_fn)(void *user, rnl_log_level level, const char *line);
 /* Sets the process's log: lines up to `level` go to `log`. NULL (the default) is silence. Any thread. */
 RNL_API void rnl_log_set(rnl_log_fn log, void *user, rnl_log_level level);
 
+/* ---- Host memory ---------------------------------------------------------------------------------------------- */
+
+/* Where the library's own host memory comes from; the OpenCL driver's does not. Called from any thread. */
+typedef struct rnl_allocator {
+    size_t struct_size;
+    void *user;
+    void *(*allocate)(void *user, size_t size_bytes);             /* aligned as malloc's; NULL: there is none */
+    void *(*resize)(void *user, void *memory, size_t size_bytes); /* as realloc; `memory` may be NULL */
+    void (*release)(void *user, void *memory);                    /* never NULL */
+} rnl_allocator;
+#define RNL_ALLOCATOR_INIT                                                                                             \
+    {                                                                                                                  \
+        sizeof(rnl_allocator), NULL, NULL, NULL, NULL                                                                  \
+    }
+
+/*
+ * Sets the process's allocator, which is copied; malloc, realloc and free without one. Before any other call into the
+ * library: RNL_FAILED_PRECONDITION once memory has been allocated.
+ */
+RNL_API RNL_NODISCARD rnl_status rnl_allocator_set(const rnl_allocator *allocator);
+
 /* ---- Element types -------------------------------------------------------------------------------------------- */
 
 /* X(name, ONNX code, bytes of an element, name as ONNX prints it) */
