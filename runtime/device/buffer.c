@@ -39,7 +39,10 @@ void rnl_buffer_release(rnl_buffer *buffer)
 {
     if (!buffer || atomic_fetch_sub_explicit(&buffer->references, 1, memory_order_acq_rel) != 1)
         return;
-    rnl_pool_give_back(buffer->device->pool, buffer->block);
+    if (buffer->block)
+        rnl_pool_give_back(buffer->device->pool, buffer->block);
+    else
+        clReleaseMemObject(buffer->memory);
     rnl_device_release(buffer->device);
     rnl_free(buffer);
 }

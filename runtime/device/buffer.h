@@ -9,7 +9,7 @@ struct rnl_pool_block;
 struct rnl_buffer {
     atomic_uint references;
     rnl_device *device; /* retained */
-    struct rnl_pool_block *block;
+    struct rnl_pool_block *block; /* NULL: `memory` is a caller's, and one reference to it is this buffer's */
     cl_mem memory;
     void *host; /* pinned only */
     size_t size_bytes;

@@ -4,23 +4,30 @@
 #include "base/memory.h"
 #include "device/gate.h"
 
-static rnl_status create(rnl_device *device, cl_command_queue_properties properties, rnl_stream **out_stream)
+rnl_status rnl_stream_take_queue(rnl_device *device, cl_command_queue queue, rnl_stream **out_stream)
 {
     *out_stream = NULL;
     rnl_stream *stream;
-    cl_int code;
-    TRY(rnl_alloc(1, sizeof *stream, &stream));
-    stream->queue = CL_NEW(&code, clCreateCommandQueue(device->context, device->id, properties, &code));
-    rnl_status status = rnl_cl_status(code, "clCreateCommandQueue");
+    rnl_status status = rnl_alloc(1, sizeof *stream, &stream);
     if (status != RNL_OK) {
-        rnl_free(stream);
+        clReleaseCommandQueue(queue);
         return status;
     }
+    stream->queue = queue;
     atomic_init(&stream->references, 1);
     pthread_mutex_init(&stream->lock, NULL);
     stream->device = rnl_device_retain(device);
     *out_stream = stream;
     return RNL_OK;
+}
+
+static rnl_status create(rnl_device *device, cl_command_queue_properties properties, rnl_stream **out_stream)
+{
+    cl_int code;
+    *out_stream = NULL;
+    cl_command_queue queue = CL_NEW(&code, clCreateCommandQueue(device->context, device->id, properties, &code));
+    TRY(rnl_cl_status(code, "clCreateCommandQueue"));
+    return rnl_stream_take_queue(device, queue, out_stream);
 }
 
 rnl_status rnl_stream_create(rnl_device *device, rnl_stream **out_stream)

@@ -17,6 +17,9 @@ struct rnl_stream {
 /* As rnl_stream_create, for a stream whose commands note when they ran, where the driver can. */
 RNL_API RNL_NODISCARD rnl_status rnl_stream_create_timed(rnl_device *device, rnl_stream **out_stream);
 
+/* A stream on an in-order queue of the device's context, whose reference it takes, also when it fails. */
+RNL_NODISCARD rnl_status rnl_stream_take_queue(rnl_device *device, cl_command_queue queue, rnl_stream **out_stream);
+
 /* Before each launch of a kernel, a library's too. */
 RNL_API void rnl_stream_enter(rnl_stream *stream);
 /* The sticky failure as this thread's error, or RNL_OK. Checked before each enqueue. */
