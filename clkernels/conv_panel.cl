@@ -5,6 +5,7 @@
 // of its own into src; where a tap falls into padding, it points to zeros behind the weights, and the inner loop knows
 // nothing of borders.
 //
+// gpu: never
 // Defines: those of conv.clh, where P pixels need not be of one row, and
 //   NB          vectors of channels that a work-item computes for each pixel
 // check: -DT_SRC=F32 -DT_BIAS=F32 -DT_DST=F32 -DV=16 -DP=14 -DNB=2

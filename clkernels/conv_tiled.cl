@@ -3,6 +3,7 @@
 // channels, whose first factor is read from the image as it is. With more than one part, each work-group sums a part of
 // the terms into `partial`, and conv_sum adds the parts.
 //
+// gpu: hot
 // Defines: those of tile.clh, and
 //   T_SRC    type of src and weight
 //   T_BIAS   type of bias
@@ -219,10 +220,11 @@ __attribute__((reqd_work_group_size(TILE_ITEMS, 1, 1))) __kernel void conv_tiled
         barrier(CLK_LOCAL_MEM_FENCE);
     }
 
-    float4 sums[TILE_SUMS]; // a copy, for a loop that need not be unrolled: it compiles much faster
+    float4 sums[TILE_SUMS]; // a copy, for a loop that is not unrolled
 #pragma unroll
     for (int i = 0; i < TILE_SUMS; i++)
         sums[i] = sum[i];
+    UNROLL_STORES
     for (int i = 0; i < TILE_SUMS; i++) {
         const int pixel = first_pixel + TILE_SUM_ROW(i, ty), m = first_channel + TILE_SUM_COLUMN(i, tx);
         if (pixel >= flags.z || m >= dst_size.w)

@@ -2,6 +2,7 @@
 // Matrix products by work-groups, through local memory. With more than one part, each work-group sums a part of the terms
 // into `partial`, and gemm_sum adds the parts.
 //
+// gpu: hot
 // Defines: those of tile.clh, and
 //   T, T_A, T_B, INDEX64, STAGES …  see gemm.clh
 //   LANES    the chain is applied to single elements
@@ -80,10 +81,11 @@ __attribute__((reqd_work_group_size(TILE_ITEMS, 1, 1))) __kernel void gemm_tiled
         barrier(CLK_LOCAL_MEM_FENCE);
     }
 
-    float4 sums[TILE_SUMS]; // a copy, for a loop that need not be unrolled: it compiles much faster
+    float4 sums[TILE_SUMS]; // a copy, for a loop that is not unrolled
 #pragma unroll
     for (int i = 0; i < TILE_SUMS; i++)
         sums[i] = sum[i];
+    UNROLL_STORES
     for (int i = 0; i < TILE_SUMS; i++) {
         const idx_t m = m0 + TILE_SUM_ROW(i, ty), n = n0 + TILE_SUM_COLUMN(i, tx);
         if (m >= size.s0 || n >= size.s1)

@@ -49,6 +49,11 @@ shellcheck           command shellcheck
 oclgrind             command oclgrind
 mesa-opencl-icd      icd rusticl.icd
 fonts-dejavu-core    font DejaVuSans.ttf
+clang-15             command clang-15
+libclang-common-15-dev clang-headers 15
+rocm-device-libs     bitcode amdgcn/bitcode/ocml.bc
+libclc-15            bitcode ../clc/nvptx64--nvidiacl.bc
+intel-opencl-icd     command ocloc
 '
 
 have_header() {
@@ -75,6 +80,8 @@ have() {
     font) [ -e "/usr/share/fonts/truetype/dejavu/$2" ] ;;
     icd) [ -e "/etc/OpenCL/vendors/$2" ] ;;
     python) "$PYTHON" -c "import $2" 2>/dev/null ;;
+    bitcode) compgen -G "/usr/lib/*/$2" >/dev/null ;;
+    clang-headers) [ -e "/usr/lib/llvm-$2/lib/clang" ] ;;
     clang-runtime) compgen -G '/usr/lib/*/clang/*/lib/*/libclang_rt.fuzzer*' >/dev/null ||
         compgen -G '/usr/lib/clang/*/lib/*/libclang_rt.fuzzer*' >/dev/null ;;
     esac

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/tile.h"
 
+#define VENDOR_INTEL 0x8086u
 #define MOST_PARTS 32
 #define MOST_FLOATS (INT64_C(1) << 24) /* of the parts' sums: they should stay in a GPU's cache */
 #define MOST_LAYERS 65535              /* NVIDIA's limit of a range's third dimension */
@@ -112,10 +113,19 @@ int64_t rnl_tile_scratch(const rnl_tile *tile, const rnl_tile_product *product)
     return floats;
 }
 
+/* Intel's GPUs give a thread half of the registers that it can have unless they are asked for them: large tiles would
+ * not stay in registers. */
+static bool wants_more_registers(const rnl_device *device, const rnl_tile *tile)
+{
+    return device->info.vendor_id == VENDOR_INTEL && device->info.type == RNL_DEVICE_GPU &&
+           tile->item_rows * tile->item_columns > 32;
+}
+
 void rnl_tile_define(rnl_step_builder *step, const rnl_tile *tile)
 {
-    rnl_step_define(step, "BM=%d -DBN=%d -DBK=%d -DTM=%d -DTN=%d", (int)tile->rows, (int)tile->columns,
-                    (int)tile->depth, (int)tile->item_rows, (int)tile->item_columns);
+    rnl_step_define(step, "BM=%d -DBN=%d -DBK=%d -DTM=%d -DTN=%d%s", (int)tile->rows, (int)tile->columns,
+                    (int)tile->depth, (int)tile->item_rows, (int)tile->item_columns,
+                    wants_more_registers(step->list->device, tile) ? " -cl-intel-256-GRF-per-thread" : "");
 }
 
 void rnl_tile_range(rnl_step_builder *step, const rnl_tile *tile, const rnl_tile_product *product)
