@@ -91,22 +91,26 @@ __kernel void gemm(GEMM_ARGUMENTS)
     FIND_ROWS;
 #ifdef PANELS
     const idx_t column = column_wish;
-    b += grid_column * stride.s3;
+    __global const STORAGE(T_B) *columns[NB];
+    for (int j = 0; j < NB; j++)
+        columns[j] = b + min(column / W + j, (size.s1 - 1) / W) * stride.s3;
+#define COLUMN(j) columns[j]
 #else
     const idx_t column = min(column_wish, size.s1 - W * NB);
     b += column;
+#define COLUMN(j) (b + j * W)
 #endif
 
     VECTOR sum[R * NB];
 #pragma unroll
     for (int i = 0; i < R * NB; i++)
         sum[i] = 0;
-    idx_t a_at = 0;
+    idx_t a_at = 0, b_at = 0;
     for (idx_t k = 0; k < size.s2; k++) {
         VECTOR y[NB];
 #pragma unroll
         for (int j = 0; j < NB; j++)
-            y[j] = LOADV(T_B, W, b, j * W);
+            y[j] = LOADV(T_B, W, COLUMN(j), b_at);
 #pragma unroll
         for (int r = 0; r < R; r++) {
             const VECTOR x = (VECTOR)(LOAD(T_A, rows[r], a_at));
@@ -115,7 +119,7 @@ __kernel void gemm(GEMM_ARGUMENTS)
                 sum[r * NB + j] = fma(x, y[j], sum[r * NB + j]);
         }
         a_at += stride.s1;
-        b += stride.s2;
+        b_at += stride.s2;
     }
 
     COPY_SUMS;

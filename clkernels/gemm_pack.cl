@@ -1,21 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies matrices of any strides into panels for gemm.cl: float, panel after panel of `width` columns, in a panel row
+// Copies matrices of any strides into panels for gemm.cl: float, panel after panel of W columns, in a panel row
 // after row, columns behind the last one 0. So a product reads memory from front to back whatever the strides were.
 //
 // Defines:
 //   T        type of src
-//   W        elements of a vector: 4, 8 or 16
-//   NB       vectors in a panel's row
+//   W        columns of a panel: 4, 8 or 16
 //   FORM     N: columns are neighbours; K: rows are, which transposes; ANY: any strides
 //   INDEX64  see common.clh
-// check: -DT=F32 -DW=16 -DNB=2 -DFORM=K
-// check: -DT=F16 -DW=8 -DNB=1 -DFORM=N -DINDEX64
-// check: -DT=BF16 -DW=4 -DNB=2 -DFORM=ANY
+// check: -DT=F32 -DW=16 -DFORM=K
+// check: -DT=F16 -DW=8 -DFORM=N -DINDEX64
+// check: -DT=BF16 -DW=4 -DFORM=ANY
 #include "common.clh"
 #include "index.clh"
 #include "lanes.clh"
-#if !defined(T) || !defined(W) || !defined(NB) || !defined(FORM)
-#error "gemm_pack.cl needs T, W, NB and FORM"
+#if !defined(T) || !defined(W) || !defined(FORM)
+#error "gemm_pack.cl needs T, W and FORM"
 #endif
 #define N 1
 #define K 2
@@ -66,7 +65,7 @@ static inline void transpose(__global const STORAGE(T) *src, idx_t at, idx_t str
     }
 #pragma unroll
     for (int i = 0; i < W; i++)
-        PASTE2_(vstore, W)(a[i], 0, panel + i * (W * NB));
+        PASTE2_(vstore, W)(a[i], 0, panel + i * W);
 }
 #endif
 
@@ -79,8 +78,8 @@ __kernel void gemm_pack(__global const STORAGE(T) *src, idx_t src_offset, __glob
     idx_t rest = (idx_t)get_global_id(2);
     if (first >= size.s0 || panel >= size.s2 || rest >= size.s3)
         return;
-    __global float *to = dst + (dst_offset + ((rest * size.s2 + panel) * size.s0 + first) * (W * NB));
-    idx_t from = src_offset + first * stride.s0 + panel * (W * NB) * stride.s1;
+    __global float *to = dst + (dst_offset + ((rest * size.s2 + panel) * size.s0 + first) * W);
+    idx_t from = src_offset + first * stride.s0 + panel * W * stride.s1;
     from += take_index(&rest, batch.s0) * src_batch.s0;
     from += take_index(&rest, batch.s1) * src_batch.s1;
     from += take_index(&rest, batch.s2) * src_batch.s2;
@@ -88,16 +87,12 @@ __kernel void gemm_pack(__global const STORAGE(T) *src, idx_t src_offset, __glob
     from += take_index(&rest, batch.s4) * src_batch.s4;
     from += take_index(&rest, batch.s5) * src_batch.s5;
     const int rows = (int)min((idx_t)ROWS, size.s0 - first);
-    for (int j = 0; j < NB; j++) {
-        const idx_t column = panel * (W * NB) + j * W;
-        const int count = (int)max((idx_t)0, min((idx_t)W, size.s1 - column));
-        const idx_t at = from + j * W * stride.s1;
-        int k = 0;
+    const int count = (int)max((idx_t)0, min((idx_t)W, size.s1 - panel * W));
+    int k = 0;
 #if FORM_ == K
-        for (; k + W <= rows; k += W)
-            transpose(src, at + k, stride.s1, count, to + k * (W * NB) + j * W);
+    for (; k + W <= rows; k += W)
+        transpose(src, from + k, stride.s1, count, to + k * W);
 #endif
-        for (; k < rows; k++)
-            PASTE2_(vstore, W)(load_row(src, at + k * stride.s0, stride.s1, count), 0, to + k * (W * NB) + j * W);
-    }
+    for (; k < rows; k++)
+        PASTE2_(vstore, W)(load_row(src, from + k * stride.s0, stride.s1, count), 0, to + k * W);
 }

@@ -1,25 +1,57 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/gemm.h"
 #include "base/status.h"
-#include "ops/gemm_problem.h"
+#include "ops/gemm_pack.h"
 #include "ops/implementation.h"
 #include <stdlib.h>
+#include <string.h>
+
+static bool reads_any_layout(const rnl_device *device, const void *data)
+{
+    const rnl_gemm_problem *problem = data;
+    (void)device;
+    return !problem->packed;
+}
 
 static const rnl_implementation implementations[] = {
     {"gemm:clblast", rnl_gemm_clblast_applies, rnl_gemm_clblast_pays, rnl_gemm_clblast_append},
     {"gemm:tiled", rnl_gemm_tiled_applies, rnl_gemm_tiled_pays, rnl_gemm_tiled_append},
     {"gemm:panel", rnl_gemm_panel_applies, rnl_gemm_panel_pays, rnl_gemm_panel_append},
-    {"gemm:portable", NULL, NULL, rnl_gemm_portable_append},
+    {"gemm:portable", reads_any_layout, NULL, rnl_gemm_portable_append},
 };
 #define IMPLEMENTATIONS (sizeof implementations / sizeof *implementations)
+
+/* The problem, whose second factor is as it lies in packed_b where there is one: `b_view` is that then. */
+static rnl_status describe(const rnl_device *device, const rnl_gemm_params *params, const rnl_view *a,
+                           const rnl_view *b, const rnl_view *c, const rnl_view *dst, rnl_view *b_view,
+                           rnl_gemm_problem *out_problem)
+{
+    rnl_gemm_panels panels;
+    TRY(rnl_gemm_describe(params, a, b, c, dst, out_problem));
+    if (!rnl_view_exists(params->packed_b) || rnl_view_elements(b) == 0)
+        return RNL_OK;
+    if (!rnl_gemm_panels_of(device, b, &panels))
+        return FAIL(RNL_INVALID_ARGUMENT, "a matrix product's second factor of %s has no packed form",
+                    rnl_dtype_name(b->dtype));
+    if (params->packed_b->dtype != RNL_F32 || rnl_view_elements(params->packed_b) < panels.floats)
+        return FAIL(RNL_INVALID_ARGUMENT,
+                    "a matrix product's packed second factor is %lld elements of %s; it has to be %lld of f32",
+                    (long long)rnl_view_elements(params->packed_b), rnl_dtype_name(params->packed_b->dtype),
+                    (long long)panels.floats);
+    *b_view = rnl_gemm_packed_view(&panels, b, params->packed_b);
+    TRY(rnl_gemm_describe(params, a, b_view, c, dst, out_problem));
+    out_problem->packed = true;
+    return RNL_OK;
+}
 
 rnl_status rnl_gemm_scratch(const rnl_device *device, const rnl_gemm_params *params, const rnl_view *a,
                             const rnl_view *b, const rnl_view *c, const rnl_view *dst, int64_t *out_floats)
 {
     static const rnl_view plenty = {.dtype = RNL_F32, .rank = 1, .shape = {INT64_MAX}, .stride = {1}};
     rnl_gemm_problem problem;
+    rnl_view b_view;
     *out_floats = 0;
-    TRY(rnl_gemm_describe(params, a, b, c, dst, &problem));
+    TRY(describe(device, params, a, b, c, dst, &b_view, &problem));
     if (rnl_view_elements(dst) == 0)
         return RNL_OK;
     problem.scratch = &plenty;
@@ -36,8 +68,44 @@ rnl_status rnl_op_gemm(rnl_step_list *list, const rnl_gemm_params *params, const
                        const rnl_view *c, const rnl_view *dst)
 {
     rnl_gemm_problem problem;
-    TRY(rnl_gemm_describe(params, a, b, c, dst, &problem));
+    rnl_view b_view;
+    TRY(describe(list->device, params, a, b, c, dst, &b_view, &problem));
     if (rnl_view_elements(dst) == 0)
         return RNL_OK;
     return rnl_implementation_append(implementations, IMPLEMENTATIONS, getenv("RUNNEL_GEMM"), list, &problem);
+}
+
+/* ---- packing ahead ---------------------------------------------------------------------------------------------- */
+
+static bool panels_pay(const rnl_device *device, const rnl_view *b)
+{
+    const char *forced = getenv("RUNNEL_GEMM");
+    if (forced && *forced)
+        return strcmp(forced, "panel") == 0;
+    return rnl_device_is_cpu(device) && b->shape[b->rank - 1] >= 4;
+}
+
+rnl_status rnl_gemm_packed(const rnl_device *device, const rnl_view *b, int64_t *out_floats)
+{
+    rnl_gemm_panels panels;
+    bool index64;
+    *out_floats = 0;
+    TRY(rnl_views_check(&b, 1, &index64), "checking a matrix to be packed");
+    if (rnl_gemm_panels_of(device, b, &panels) && panels_pay(device, b))
+        *out_floats = panels.floats;
+    return RNL_OK;
+}
+
+rnl_status rnl_op_gemm_pack(rnl_step_list *list, const rnl_view *b, const rnl_view *packed)
+{
+    rnl_gemm_panels panels;
+    bool index64;
+    TRY(rnl_views_check((const rnl_view *const[]){b, packed}, 2, &index64), "checking a matrix to be packed");
+    if (!rnl_gemm_panels_of(list->device, b, &panels))
+        return FAIL(RNL_INVALID_ARGUMENT, "a tensor of %s and rank %zu has no packed form", rnl_dtype_name(b->dtype),
+                    b->rank);
+    if (packed->dtype != RNL_F32 || rnl_view_elements(packed) < panels.floats)
+        return FAIL(RNL_INVALID_ARGUMENT, "packing a matrix into %lld elements of %s; it takes %lld of f32",
+                    (long long)rnl_view_elements(packed), rnl_dtype_name(packed->dtype), (long long)panels.floats);
+    return rnl_gemm_append_pack(list, &panels, b, packed);
 }

@@ -8,8 +8,10 @@
 typedef struct rnl_gemm_params {
     float alpha, beta;
     const rnl_chain *chain; /* what is done to each result before it is stored; NULL: nothing */
-    const rnl_view
-        *scratch; /* memory that rnl_gemm_scratch asked for; NULL: none, and a slower way where one is wanted */
+    /* What rnl_op_gemm_pack made of b, read instead of b's memory; NULL: b is read. */
+    const rnl_view *packed_b;
+    /* Memory that rnl_gemm_scratch asked for; NULL: none, and a slower way where one is wanted. */
+    const rnl_view *scratch;
 } rnl_gemm_params;
 
 /*
@@ -30,6 +32,17 @@ RNL_API RNL_NODISCARD rnl_status rnl_op_gemm(rnl_step_list *list, const rnl_gemm
 RNL_API RNL_NODISCARD rnl_status rnl_gemm_scratch(const rnl_device *device, const rnl_gemm_params *params,
                                                   const rnl_view *a, const rnl_view *b, const rnl_view *c,
                                                   const rnl_view *dst, int64_t *out_floats);
+
+/*
+ * A second factor of f32, f16 or bf16 that is used more than once can be packed beforehand. Its packed form depends on
+ * the device and on b's shape and type, not on its strides nor on the other factor: one serves every product with b.
+ *
+ * rnl_gemm_packed: the form's float32 elements; 0: it has none, or products with it would not be faster. The step that
+ * rnl_op_gemm_pack appends fills a dense `packed` of at least as many. The view that is then rnl_gemm_params.packed_b
+ * goes with a `b` of the same shape and type, whose memory is not read: its slot only has to be one of the list's.
+ */
+RNL_API RNL_NODISCARD rnl_status rnl_gemm_packed(const rnl_device *device, const rnl_view *b, int64_t *out_floats);
+RNL_API RNL_NODISCARD rnl_status rnl_op_gemm_pack(rnl_step_list *list, const rnl_view *b, const rnl_view *packed);
 
 /* Executes an RNL_STEP_CLBLAST_GEMM step: `buffers[i]` is the memory of a, b, c. One call at a time in the process. */
 RNL_API RNL_NODISCARD rnl_status rnl_clblast_run(struct rnl_stream *stream, const rnl_clblast_gemm *gemm, cl_mem a,

@@ -78,8 +78,8 @@ bool rnl_gemm_clblast_applies(const rnl_device *device, const void *data)
     const rnl_gemm_problem *problem = data;
     rnl_clblast_gemm gemm;
     (void)device;
-    return problem->dst->dtype == RNL_F32 && problem->k > 0 && !problem->chain && batch_fits(problem) &&
-           translate(problem, &gemm);
+    return problem->dst->dtype == RNL_F32 && problem->k > 0 && !problem->chain && !problem->packed &&
+           batch_fits(problem) && translate(problem, &gemm);
 }
 
 /* Measured: on a GPU faster for every size from there on, on CPUs the portable kernel is 6 to 17 times faster. */

@@ -16,6 +16,7 @@ typedef struct rnl_gemm_problem {
     const rnl_view *a, *b, *c, *dst; /* c is NULL when there is none, or beta is 0 */
     const rnl_chain *chain;          /* or NULL */
     const rnl_view *scratch;         /* or NULL */
+    bool packed;                     /* b is a rnl_gemm_packed_view */
     bool index64;
     int64_t m, n, k;
     int64_t a_m, a_k, b_k, b_n, c_m, c_n, dst_m, dst_n;                           /* strides */

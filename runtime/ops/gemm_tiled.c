@@ -24,7 +24,7 @@ bool rnl_gemm_tiled_applies(const rnl_device *device, const void *data)
     const rnl_dtype type = problem->dst->dtype;
     const rnl_tile_product product = make_product(problem);
     rnl_tile tile;
-    return (type == RNL_F32 || type == RNL_F16 || type == RNL_BF16) && problem->k > 0 &&
+    return (type == RNL_F32 || type == RNL_F16 || type == RNL_BF16) && problem->k > 0 && !problem->packed &&
            rnl_tile_choose(device, &product, problem->scratch, &tile);
 }
 

@@ -39,6 +39,55 @@ START_TEST(deep)
 }
 END_TEST
 
+START_TEST(packed_before)
+{
+    for (int64_t m = 1; m <= (op_small() ? 9 : 40); m += op_small() ? 4 : 1)
+        gemm_case_run(&(gemm_case){.m = m, .n = 37, .k = 21, .packs_b = true, .b_transposed = m & 1, .c_rank = m & 1});
+    static const gemm_case tests[] = {
+        {.m = 9, .n = 37, .k = 0, .packs_b = true},
+        {.m = 9, .n = 3, .k = 5, .packs_b = true},
+        {.m = 9, .n = 37, .k = 20, .packs_b = true, .batch_rank = 2, .batch = {3, 2}, .b_ones = 2, .a_less = 1},
+        {.m = 9, .n = 37, .k = 20, .packs_b = true, .batch_rank = 2, .batch = {3, 2}, .b_less = 1, .b_gaps = true},
+        {.m = 9, .n = 37, .k = 20, .packs_b = true, .batch_rank = 2, .batch = {3, 2}, .b_less = 2},
+        {.dtype = RNL_F16, .m = 9, .n = 37, .k = 20, .packs_b = true, .chain = true},
+        {.dtype = RNL_BF16, .m = 9, .n = 37, .k = 20, .packs_b = true, .b_transposed = true},
+    };
+    GEMM_RUN_ALL(tests);
+}
+END_TEST
+
+static rnl_status multiply(const gemm_run *run, const rnl_view *packed)
+{
+    rnl_gemm_params params = {.alpha = 1, .packed_b = packed};
+    return rnl_op_gemm(op_list(), &params, &run->a->view, &run->b->view, NULL, &run->dst->view);
+}
+
+START_TEST(wrong_packed)
+{
+    gemm_run run = {.test = {.m = 9, .n = 33, .k = 20}};
+    int64_t floats = 0;
+    gemm_case_defaults(&run.test);
+    gemm_case_create(&run);
+    op_expect(RNL_OK, rnl_gemm_packed(op_device(), &run.b->view, &floats));
+    ck_assert_int_ge(floats, 33 * 20);
+    const int64_t fewer = floats - 1;
+    const rnl_view *cut = &op_tensor_create(RNL_F32, 1, &fewer, OP_ROW_MAJOR)->view;
+    const rnl_view *other = &op_tensor_create(RNL_I32, 1, &floats, OP_ROW_MAJOR)->view;
+    const rnl_view *packed = &op_tensor_create(RNL_F32, 1, &floats, OP_ROW_MAJOR)->view;
+    op_expect(RNL_INVALID_ARGUMENT, rnl_op_gemm_pack(op_list(), &run.b->view, cut));
+    op_expect(RNL_INVALID_ARGUMENT, rnl_op_gemm_pack(op_list(), &run.b->view, other));
+    op_expect(RNL_INVALID_ARGUMENT, multiply(&run, cut));
+    op_expect(RNL_INVALID_ARGUMENT, multiply(&run, other));
+    ck_assert_uint_eq(op_list()->step_count, 0);
+    op_expect(RNL_OK, multiply(&run, packed));
+    ck_assert_str_eq(op_list()->steps[0].implementation, "gemm:panel");
+    run.b->view.dtype = RNL_I32;
+    op_expect(RNL_OK, rnl_gemm_packed(op_device(), &run.b->view, &floats));
+    ck_assert_int_eq(floats, 0);
+    op_expect(RNL_INVALID_ARGUMENT, rnl_op_gemm_pack(op_list(), &run.b->view, packed));
+}
+END_TEST
+
 /* Without memory of its own, or of less than it asks for, or for types that it does not take. */
 START_TEST(does_not_apply)
 {
@@ -106,6 +155,8 @@ int main(void)
     tcase_add_checked_fixture(tests, force_panel, force_nothing);
     tcase_add_test(tests, sides);
     tcase_add_test(tests, deep);
+    tcase_add_test(tests, packed_before);
+    tcase_add_test(tests, wrong_packed);
     gemm_suite_add(tests, "gemm:panel", true);
     tcase_add_test(tests, does_not_apply);
     tcase_add_test(tests, wrong_arguments);

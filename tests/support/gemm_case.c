@@ -139,11 +139,12 @@ void gemm_case_create(gemm_run *run)
 
 static void note(const gemm_case *t)
 {
-    op_note("%s m%" PRId64 " n%" PRId64 " k%" PRId64 " batch %zu transposed %d %d %d gaps %d %d %d alpha %g beta %g c "
+    op_note("%s%s m%" PRId64 " n%" PRId64 " k%" PRId64
+            " batch %zu transposed %d %d %d gaps %d %d %d alpha %g beta %g c "
             "%zu/%u chain %d %zu %u,%u,%u,%u",
-            rnl_dtype_name(t->dtype), t->m, t->n, t->k, t->batch_rank, t->a_transposed, t->b_transposed,
-            t->dst_transposed, t->a_gaps, t->b_gaps, t->dst_gaps, (double)t->alpha, (double)t->beta, t->c_rank,
-            t->c_ones, t->chain, t->operands, t->operand_ones[0], t->operand_ones[1], t->operand_ones[2],
+            rnl_dtype_name(t->dtype), t->packs_b ? " packed" : "", t->m, t->n, t->k, t->batch_rank, t->a_transposed,
+            t->b_transposed, t->dst_transposed, t->a_gaps, t->b_gaps, t->dst_gaps, (double)t->alpha, (double)t->beta,
+            t->c_rank, t->c_ones, t->chain, t->operands, t->operand_ones[0], t->operand_ones[1], t->operand_ones[2],
             t->operand_ones[3]);
 }
 
@@ -170,11 +171,25 @@ rnl_gemm_params gemm_case_params(gemm_run *run)
         .alpha = run->test.alpha, .beta = run->test.beta, .chain = run->test.chain ? &run->chain : NULL};
 }
 
+/* NULL where there is no packed form. */
+static const rnl_view *pack_b(const gemm_run *run)
+{
+    int64_t floats = 0;
+    op_expect(RNL_OK, rnl_gemm_packed(op_device(), &run->b->view, &floats));
+    if (floats == 0)
+        return NULL;
+    const rnl_view *packed = &op_tensor_create(RNL_F32, 1, &floats, OP_ROW_MAJOR)->view;
+    op_expect(RNL_OK, rnl_op_gemm_pack(op_list(), &run->b->view, packed));
+    return packed;
+}
+
 void gemm_case_enqueue(gemm_run *run)
 {
     rnl_gemm_params params = gemm_case_params(run);
     const rnl_view *c = run->c ? &run->c->view : NULL;
     int64_t floats = 0;
+    if (run->test.packs_b)
+        params.packed_b = pack_b(run);
     op_expect(RNL_OK,
               rnl_gemm_scratch(op_device(), &params, &run->a->view, &run->b->view, c, &run->dst->view, &floats));
     if (floats > 0)

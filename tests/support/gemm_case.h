@@ -18,6 +18,7 @@ typedef struct gemm_case {
     float alpha, beta; /* 0, 0: 1, 1 */
     size_t c_rank;
     uint32_t c_ones;
+    bool packs_b; /* in a step of its own */
     /* A chain at the end: v * 0.75, then + y0, * y1, y2 - v, + y3 for as many operands as there are, then max(v, -0.5).
      * Of each: the dimensions (bits from the right) that are 1, its type, its layout in memory. */
     size_t operands;
