@@ -21,6 +21,11 @@ static const rnl_implementation implementations[] = {
 };
 #define IMPLEMENTATIONS (sizeof implementations / sizeof *implementations)
 
+static const char *forced_name(const rnl_gemm_params *params)
+{
+    return params->implementation ? params->implementation : getenv("RUNNEL_GEMM");
+}
+
 /* The problem, whose second factor is as it lies in packed_b where there is one: `b_view` is that then. */
 static rnl_status describe(const rnl_device *device, const rnl_gemm_params *params, const rnl_view *a,
                            const rnl_view *b, const rnl_view *c, const rnl_view *dst, rnl_view *b_view,
@@ -56,7 +61,7 @@ rnl_status rnl_gemm_scratch(const rnl_device *device, const rnl_gemm_params *par
         return RNL_OK;
     problem.scratch = &plenty;
     const rnl_implementation *chosen =
-        rnl_implementation_choose(implementations, IMPLEMENTATIONS, getenv("RUNNEL_GEMM"), device, &problem);
+        rnl_implementation_choose(implementations, IMPLEMENTATIONS, forced_name(params), device, &problem);
     if (chosen && chosen->append == rnl_gemm_panel_append)
         *out_floats = rnl_gemm_panel_scratch(device, &problem);
     if (chosen && chosen->append == rnl_gemm_tiled_append)
@@ -72,7 +77,7 @@ rnl_status rnl_op_gemm(rnl_step_list *list, const rnl_gemm_params *params, const
     TRY(describe(list->device, params, a, b, c, dst, &b_view, &problem));
     if (rnl_view_elements(dst) == 0)
         return RNL_OK;
-    return rnl_implementation_append(implementations, IMPLEMENTATIONS, getenv("RUNNEL_GEMM"), list, &problem);
+    return rnl_implementation_append(implementations, IMPLEMENTATIONS, forced_name(params), list, &problem);
 }
 
 /* ---- packing ahead ---------------------------------------------------------------------------------------------- */

@@ -12,6 +12,8 @@ typedef struct rnl_gemm_params {
     const rnl_view *packed_b;
     /* Memory that rnl_gemm_scratch asked for; NULL: none, and a slower way where one is wanted. */
     const rnl_view *scratch;
+    /* The part of an implementation's name behind the colon: that one goes first where it applies. NULL: see below. */
+    const char *implementation;
 } rnl_gemm_params;
 
 /*

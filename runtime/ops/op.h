@@ -87,6 +87,7 @@ typedef struct rnl_step_list {
     size_t value_bytes, value_capacity;
     rnl_clblast_gemm *gemms;
     size_t gemm_count, gemm_capacity;
+    bool index64; /* of every step: slots may lie anywhere in their buffers */
 } rnl_step_list;
 
 RNL_API void rnl_step_list_init(rnl_step_list *list, rnl_device *device);

@@ -43,13 +43,13 @@ rnl_dtype rnl_dtype_bits(rnl_dtype dtype)
 
 void rnl_step_begin(rnl_step_builder *builder, rnl_step_list *list, const char *implementation, bool index64)
 {
-    *builder = (rnl_step_builder){.list = list, .index64 = index64, .first_value = list->value_bytes};
+    *builder = (rnl_step_builder){.list = list, .index64 = index64 || list->index64, .first_value = list->value_bytes};
     builder->step = (rnl_step){.kind = RNL_STEP_KERNEL,
                                .implementation = implementation,
                                .first_arg = (uint32_t)list->arg_count,
                                .write_slot = RNL_NO_SLOT,
                                .write_slot_2 = RNL_NO_SLOT};
-    if (index64)
+    if (builder->index64)
         rnl_step_define(builder, "INDEX64");
 }
 
