@@ -66,6 +66,8 @@ void rnl_stream_release(rnl_stream *stream)
 {
     if (!stream || atomic_fetch_sub_explicit(&stream->references, 1, memory_order_acq_rel) != 1)
         return;
+    if (stream->free_gemms)
+        stream->free_gemms(stream);
     if (stream->is_inside && stream->device->gate)
         clFinish(stream->queue);
     leave(stream);

@@ -4,6 +4,8 @@
 
 #include "device/device.h"
 
+struct rnl_gemm_cache;
+
 struct rnl_stream {
     atomic_uint references;
     rnl_device *device; /* retained */
@@ -12,6 +14,8 @@ struct rnl_stream {
     rnl_error failure;    /* first failure, sticky; status RNL_OK while there is none */
     bool is_inside;       /* of the device's gate: kernels were launched and not waited for yet */
     cl_event *event;      /* where the next launches leave their events; NULL: nowhere */
+    struct rnl_gemm_cache *gemms; /* ops/gemm_api_cache.c's, which sets the hook that waits for its products */
+    void (*free_gemms)(rnl_stream *stream);
 };
 
 /* As rnl_stream_create, for a stream whose commands note when they ran, where the driver can. */
