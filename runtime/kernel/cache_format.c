@@ -2,6 +2,7 @@
 #include "base/memory.h"
 #include "base/status.h"
 #include "kernel/cache.h"
+#include "kernel/program_internal.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -71,4 +72,46 @@ bool rnl_cache_unpack(const void *file, size_t file_size, rnl_hash key, size_t *
 void rnl_cache_file_name(rnl_hash key, char *out_name, size_t capacity)
 {
     snprintf(out_name, capacity, "%016" PRIx64 "%016" PRIx64 RNL_CACHE_SUFFIX, key.high, key.low);
+}
+
+/* ---- A caller's program: the binary, the reflection, its length in 8 bytes ---- */
+
+#define LENGTH_BYTES 8
+
+rnl_status rnl_program_pack(void **binary, size_t *size, const char *reflection)
+{
+    const size_t length = strlen(reflection);
+    size_t total;
+    unsigned char *packed;
+    if (!rnl_size_add(*size, length + LENGTH_BYTES, &total))
+        return FAIL(RNL_RESOURCE_EXHAUSTED, "a program of %zu bytes is too large to keep", *size);
+    TRY(rnl_alloc(total, 1, &packed));
+    memcpy(packed, *binary, *size);
+    memcpy(packed + *size, reflection, length);
+    put(packed + *size + length, length, LENGTH_BYTES);
+    rnl_free(*binary);
+    *binary = packed;
+    *size = total;
+    return RNL_OK;
+}
+
+bool rnl_program_unpack(const void *binary, size_t *size, char **out_reflection)
+{
+    const unsigned char *bytes = binary;
+    uint64_t length = 0;
+    *out_reflection = NULL;
+    if (*size < LENGTH_BYTES)
+        return false;
+    for (size_t i = 0; i < LENGTH_BYTES; i++)
+        length |= (uint64_t)bytes[*size - LENGTH_BYTES + i] << (8 * i);
+    if (length > *size - LENGTH_BYTES)
+        return false;
+    const size_t binary_size = *size - LENGTH_BYTES - (size_t)length;
+    char *text;
+    if (rnl_alloc((size_t)length + 1, 1, &text) != RNL_OK)
+        return false;
+    memcpy(text, bytes + binary_size, (size_t)length);
+    *out_reflection = text;
+    *size = binary_size;
+    return true;
 }

@@ -2,91 +2,33 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/status.h"
 #include "base/text.h"
+#include "kernel/build_log.h"
 #include "kernel/cache.h"
 #include "kernel/program_internal.h"
+#include "kernel/reflection.h"
 #include "kernel/source.h"
 #include <string.h>
 
 /* Never a flag that lets the compiler assume there is no NaN or infinity. */
 #define STANDARD_OPTIONS "-cl-std=CL1.2"
 
-/* The compiler's log, "" when it has none; freed with rnl_free(). */
-static rnl_status get_build_log(const rnl_device *device, cl_program program, char **out_log)
+/* Not every compiler takes the second of two standards. */
+static bool states_standard(const char *options)
 {
-    size_t bytes = 0;
-    char *log;
-    *out_log = NULL;
-    TRY(CL(clGetProgramBuildInfo(program, device->id, CL_PROGRAM_BUILD_LOG, 0, NULL, &bytes)));
-    TRY(rnl_alloc(bytes + 1, 1, &log));
-    rnl_status status = CL(clGetProgramBuildInfo(program, device->id, CL_PROGRAM_BUILD_LOG, bytes, log, NULL));
-    if (status != RNL_OK) {
-        rnl_free(log);
-        return status;
-    }
-    for (size_t end = strlen(log); end > 0 && strchr(" \n\r", log[end - 1]); end--)
-        log[end - 1] = '\0';
-    *out_log = log;
-    return RNL_OK;
-}
-
-static rnl_status fail_build(const rnl_device *device, cl_program program, cl_int code)
-{
-    char *log = NULL;
-    if (code != CL_BUILD_PROGRAM_FAILURE || get_build_log(device, program, &log) != RNL_OK)
-        return rnl_cl_status(code, "clBuildProgram");
-    rnl_status status = rnl_error_set(RNL_INVALID_ARGUMENT, code, "the OpenCL compiler of %s refuses the source:\n%s",
-                                      device->info.name, log[0] ? log : "(it does not say why)");
-    rnl_free(log);
-    return status;
-}
-
-/* Takes the program: releases it when it does not build. */
-static rnl_status build(const rnl_device *device, cl_program program, const char *options, cl_program *out_program)
-{
-    cl_int code = RNL_CL_RUN(clBuildProgram(program, 1, &device->id, options, NULL, NULL));
-    if (code == CL_SUCCESS) {
-        *out_program = program;
-        return RNL_OK;
-    }
-    rnl_status status = fail_build(device, program, code);
-    clReleaseProgram(program);
-    return status;
-}
-
-static rnl_status build_source(const rnl_device *device, const char *source, const char *options,
-                               cl_program *out_program)
-{
-    cl_int code;
-    cl_program program = CL_NEW(&code, clCreateProgramWithSource(device->context, 1, &source, NULL, &code));
-    TRY(rnl_cl_status(code, "clCreateProgramWithSource"));
-    return build(device, program, options, out_program);
-}
-
-/* False when the cache has none, or the driver does not take it: then the source is compiled. */
-static bool build_cached(const rnl_device *device, rnl_hash key, const char *options, cl_program *out_program)
-{
-    void *binary;
-    size_t size;
-    cl_int code, binary_code = CL_SUCCESS;
-    if (!rnl_cache_read(key, &binary, &size))
-        return false;
-    const unsigned char *bytes = binary;
-    cl_program program =
-        CL_NEW(&code, clCreateProgramWithBinary(device->context, 1, &device->id, &size, &bytes, &binary_code, &code));
-    rnl_free(binary);
-    if (code == CL_SUCCESS && binary_code == CL_SUCCESS)
-        return build(device, program, options, out_program) == RNL_OK;
-    if (program)
-        clReleaseProgram(program);
-    return false;
+    return strstr(options, "-cl-std=") != NULL;
 }
 
 static rnl_status get_text(const rnl_program *program, rnl_text *out_source, rnl_text *out_options)
 {
-    const bool rounding = program->file && program->registry->device->asks_for_rounding;
-    rnl_text_add(out_options, STANDARD_OPTIONS "%s%s%s", rounding ? " -cl-fp32-correctly-rounded-divide-sqrt" : "",
-                 program->options[0] ? " " : "", program->options);
+    const char *options = program->options;
+    if (program->file)
+        rnl_text_add(out_options, STANDARD_OPTIONS "%s",
+                     program->registry->device->asks_for_rounding ? " -cl-fp32-correctly-rounded-divide-sqrt" : "");
+    else
+        rnl_text_add(out_options, "%s-cl-kernel-arg-info", states_standard(options) ? "" : STANDARD_OPTIONS " ");
+    rnl_text_add(out_options, "%s%s", options[0] ? " " : "", options);
     TRY(out_options->status);
     if (program->file)
         return rnl_source_get(program->file, out_source);
@@ -94,27 +36,129 @@ static rnl_status get_text(const rnl_program *program, rnl_text *out_source, rnl
     return out_source->status;
 }
 
-rnl_status rnl_program_compile(const rnl_program *program, cl_program *out_program, rnl_hash *out_key,
-                               bool *out_from_cache)
+/* A program to compile, and what it is compiled from. */
+typedef struct job {
+    const rnl_program *program;
+    rnl_device *device;
+    rnl_text source, options;
+    rnl_compiled *out;
+} job;
+
+static rnl_status fail_build(job *build, cl_program program, cl_int code)
+{
+    rnl_text log = {0};
+    if ((code != CL_BUILD_PROGRAM_FAILURE && code != CL_INVALID_BUILD_OPTIONS) ||
+        rnl_build_log_get(build->device, program, build->source.data, &log) != RNL_OK) {
+        rnl_text_free(&log);
+        return rnl_cl_status(code, "clBuildProgram");
+    }
+    rnl_status status = rnl_build_log_fail(build->device, code, build->options.data, log.data);
+    build->out->log = log.data;
+    return status;
+}
+
+/* Takes the program: releases it when it does not build. */
+static rnl_status build_program(job *build, cl_program program)
+{
+    cl_int code = RNL_CL_RUN(clBuildProgram(program, 1, &build->device->id, build->options.data, NULL, NULL));
+    if (code == CL_SUCCESS) {
+        build->out->program = program;
+        return RNL_OK;
+    }
+    rnl_status status = fail_build(build, program, code);
+    clReleaseProgram(program);
+    return status;
+}
+
+/* What there is to know about a caller's program once it is compiled. Nothing of it is needed to run. */
+static rnl_status examine(job *build)
+{
+    rnl_text reflection = {0}, log = {0};
+    rnl_status status = rnl_reflection_get(build->device, build->out->program, &reflection);
+    if (status == RNL_OK)
+        status = rnl_build_log_get(build->device, build->out->program, build->source.data, &log);
+    if (status == RNL_OK) {
+        build->out->reflection = reflection.data;
+        build->out->log = log.data;
+        return RNL_OK;
+    }
+    rnl_text_free(&reflection);
+    rnl_text_free(&log);
+    clReleaseProgram(build->out->program);
+    build->out->program = NULL;
+    return status;
+}
+
+static rnl_status build_source(job *build)
+{
+    cl_int code;
+    const char *source = build->source.data;
+    if (!build->device->info.compiler_available)
+        return FAIL(RNL_FAILED_PRECONDITION, "%s has no compiler for OpenCL C", build->device->info.name);
+    cl_program program = CL_NEW(&code, clCreateProgramWithSource(build->device->context, 1, &source, NULL, &code));
+    TRY(rnl_cl_status(code, "clCreateProgramWithSource"));
+    TRY(build_program(build, program));
+    return build->program->file ? RNL_OK : examine(build);
+}
+
+static bool read_cache(job *build, void **out_binary, size_t *out_size)
+{
+    if (build->program->untracked || !rnl_cache_read(build->out->key, out_binary, out_size))
+        return false;
+    if (build->program->file || rnl_program_unpack(*out_binary, out_size, &build->out->reflection))
+        return true;
+    rnl_free(*out_binary);
+    return false;
+}
+
+static void forget(job *build)
+{
+    rnl_free(build->out->reflection);
+    rnl_free(build->out->log);
+    build->out->reflection = build->out->log = NULL;
+}
+
+/* False when the cache has none, or the driver does not take it: then the source is compiled. */
+static bool build_cached(job *build)
+{
+    rnl_device *device = build->device;
+    void *binary;
+    size_t size;
+    cl_int code, binary_code = CL_SUCCESS;
+    if (!read_cache(build, &binary, &size))
+        return false;
+    const unsigned char *bytes = binary;
+    cl_program program =
+        CL_NEW(&code, clCreateProgramWithBinary(device->context, 1, &device->id, &size, &bytes, &binary_code, &code));
+    rnl_free(binary);
+    if (code == CL_SUCCESS && binary_code == CL_SUCCESS) {
+        if (build_program(build, program) == RNL_OK)
+            return true;
+    } else if (program) {
+        clReleaseProgram(program);
+    }
+    forget(build);
+    return false;
+}
+
+rnl_status rnl_program_compile(const rnl_program *program, rnl_compiled *out_compiled)
 {
     rnl_device *device = program->registry->device;
-    rnl_text source = {0}, options = {0};
+    job build = {.program = program, .device = device, .out = out_compiled};
     rnl_status status = RNL_OK;
     uint64_t start = rnl_clock_ns();
-    GOTO(get_text(program, &source, &options), "building %s", program->name);
-    GOTO(rnl_program_cache_key(device, source.data, options.data, out_key), "building %s", program->name);
-    *out_from_cache = build_cached(device, *out_key, options.data, out_program);
-    if (!*out_from_cache) {
-        if (!device->info.compiler_available)
-            GOTO(FAIL(RNL_FAILED_PRECONDITION, "%s has no compiler for OpenCL C", device->info.name), "building %s",
-                 program->name);
-        GOTO(build_source(device, source.data, options.data, out_program), "building %s", program->name);
-    }
-    atomic_fetch_add(*out_from_cache ? &device->programs_loaded : &device->programs_compiled, 1);
-    rnl_log(RNL_LOG_INFO, "%s %s in %.1f ms", *out_from_cache ? "loaded" : "compiled", program->name,
+    *out_compiled = (rnl_compiled){0};
+    GOTO(get_text(program, &build.source, &build.options), "building %s", program->name);
+    GOTO(rnl_program_cache_key(device, build.source.data, build.options.data, &out_compiled->key), "building %s",
+         program->name);
+    out_compiled->from_cache = build_cached(&build);
+    if (!out_compiled->from_cache)
+        GOTO(build_source(&build), "building %s", program->name);
+    atomic_fetch_add(out_compiled->from_cache ? &device->programs_loaded : &device->programs_compiled, 1);
+    rnl_log(RNL_LOG_INFO, "%s %s in %.1f ms", out_compiled->from_cache ? "loaded" : "compiled", program->name,
             (double)(rnl_clock_ns() - start) / 1e6);
 done:
-    rnl_text_free(&source);
-    rnl_text_free(&options);
+    rnl_text_free(&build.source);
+    rnl_text_free(&build.options);
     return status;
 }

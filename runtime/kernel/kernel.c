@@ -1,50 +1,96 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Kernels of the caller's own source, and launching them with buffers and values. */
+/* Kernels of the caller's own source. */
+#include "kernel/kernel.h"
+
 #include "base/memory.h"
-#include "device/buffer.h"
-#include "kernel/launch.h"
-#include "kernel/program.h"
+#include "kernel/user_source.h"
 #include <string.h>
 
-struct rnl_kernel {
-    atomic_uint references;
-    rnl_device *device; /* retained: it holds the program */
-    cl_kernel kernel;
-    cl_uint arg_count;
-    char *name;
-    /* The last range and local memory that were checked: most launches repeat them. */
-    rnl_range checked;
-    size_t checked_local_bytes;
-    size_t static_local_bytes;
-};
-
-static rnl_status fill_kernel(rnl_kernel *kernel, const char *source, const char *options, const char *name)
+static rnl_status copy_options(const rnl_kernel_options *given, rnl_kernel_options *out_options)
 {
-    rnl_program *program;
-    TRY(rnl_strdup(name, &kernel->name));
-    TRY(rnl_program_get_source(kernel->device, source, options, &program));
-    TRY(rnl_program_create_kernel(program, name, &kernel->kernel));
-    TRY(rnl_kernel_static_local(kernel->device, kernel->kernel, &kernel->static_local_bytes));
-    return CL(clGetKernelInfo(kernel->kernel, CL_KERNEL_NUM_ARGS, sizeof kernel->arg_count, &kernel->arg_count, NULL));
+    *out_options = (rnl_kernel_options)RNL_KERNEL_OPTIONS_INIT;
+    if (!given)
+        return RNL_OK;
+    if (given->struct_size < sizeof given->struct_size)
+        return FAIL(RNL_INVALID_ARGUMENT, "kernel options were not initialised with RNL_KERNEL_OPTIONS_INIT");
+    memcpy(out_options, given, given->struct_size < sizeof *out_options ? given->struct_size : sizeof *out_options);
+    if ((out_options->define_count > 0 && !out_options->defines) ||
+        (out_options->include_folder_count > 0 && !out_options->include_folders))
+        return FAIL(RNL_INVALID_ARGUMENT, "kernel options count defines or include folders that are not there");
+    return RNL_OK;
 }
 
-rnl_status rnl_kernel_create(rnl_device *device, const char *source, const char *options, const char *name,
-                             rnl_kernel **out_kernel)
+static rnl_status find_program(rnl_device *device, const char *source, const char *path,
+                               const rnl_kernel_options *options, rnl_program **out_program)
+{
+    rnl_user_source made;
+    *out_program = NULL;
+    TRY(rnl_user_source_make(source, path, options, &made));
+    rnl_status status = rnl_program_get_user(device, made.text.data, options->build_options, made.title.data,
+                                             made.untracked, out_program);
+    rnl_user_source_free(&made);
+    return status;
+}
+
+/* Hands the log out, of a failure too, which stays this thread's error. */
+static rnl_status give_log(rnl_status built, rnl_program *program, const rnl_kernel_options *options, char **out_log)
+{
+    const rnl_error error = *rnl_last_error();
+    rnl_status status = rnl_program_copy_log(program, out_log);
+    if (status == RNL_OK && options->log && (*out_log)[0])
+        options->log(options->log_user, *out_log, strlen(*out_log));
+    return built == RNL_OK ? status : rnl_error_restore(&error);
+}
+
+static rnl_status fill_kernel(rnl_kernel *kernel, const char *source, const char *path, const char *name,
+                              const rnl_kernel_options *options)
+{
+    TRY(rnl_strdup(name, &kernel->name));
+    TRY(find_program(kernel->device, source, path, options, &kernel->program));
+    TRY(give_log(rnl_program_build(kernel->program), kernel->program, options, &kernel->build_log));
+    TRY(rnl_program_create_kernel(kernel->program, name, &kernel->kernel));
+    return rnl_kernel_describe(kernel);
+}
+
+static rnl_status create(rnl_device *device, const char *source, const char *path, const char *name,
+                         const rnl_kernel_options *given, rnl_kernel **out_kernel)
 {
     rnl_kernel *kernel;
+    rnl_kernel_options options;
     *out_kernel = NULL;
-    if (!source || !name)
+    if ((!source && !path) || !name)
         return FAIL(RNL_INVALID_ARGUMENT, "a kernel needs a source and a name");
+    TRY(copy_options(given, &options));
     TRY(rnl_alloc(1, sizeof *kernel, &kernel));
     atomic_init(&kernel->references, 1);
     kernel->device = rnl_device_retain(device);
-    rnl_status status = fill_kernel(kernel, source, options, name);
+    rnl_status status = fill_kernel(kernel, source, path, name, &options);
     if (status != RNL_OK) {
         rnl_kernel_release(kernel);
         return status;
     }
     *out_kernel = kernel;
     return RNL_OK;
+}
+
+rnl_status rnl_kernel_create(rnl_device *device, const char *source, const char *options, const char *name,
+                             rnl_kernel **out_kernel)
+{
+    rnl_kernel_options whole = RNL_KERNEL_OPTIONS_INIT;
+    whole.build_options = options;
+    return create(device, source, NULL, name, &whole, out_kernel);
+}
+
+rnl_status rnl_kernel_create_with(rnl_device *device, const char *source, const char *name,
+                                  const rnl_kernel_options *options, rnl_kernel **out_kernel)
+{
+    return create(device, source, NULL, name, options, out_kernel);
+}
+
+rnl_status rnl_kernel_load(rnl_device *device, const char *path, const char *name, const rnl_kernel_options *options,
+                           rnl_kernel **out_kernel)
+{
+    return create(device, NULL, path, name, options, out_kernel);
 }
 
 rnl_kernel *rnl_kernel_retain(rnl_kernel *kernel)
@@ -61,85 +107,14 @@ void rnl_kernel_release(rnl_kernel *kernel)
     if (kernel->kernel)
         clReleaseKernel(kernel->kernel);
     rnl_device_release(kernel->device);
+    rnl_reflected_free(&kernel->args);
+    rnl_free(kernel->arg_bytes);
+    rnl_free(kernel->build_log);
     rnl_free(kernel->name);
     rnl_free(kernel);
 }
 
-static rnl_status set_buffer(rnl_kernel *kernel, cl_uint at, const rnl_buffer *buffer)
+const char *rnl_kernel_build_log(const rnl_kernel *kernel)
 {
-    if (!buffer)
-        return FAIL(RNL_INVALID_ARGUMENT, "argument %u has no buffer", (unsigned)at);
-    if (buffer->device != kernel->device)
-        return FAIL(RNL_INVALID_ARGUMENT, "argument %u is a buffer of %s, which is another device", (unsigned)at,
-                    buffer->device->info.name);
-    return CL(clSetKernelArg(kernel->kernel, at, sizeof buffer->memory, &buffer->memory));
-}
-
-static rnl_status set_arg(rnl_kernel *kernel, cl_uint at, const rnl_arg *arg)
-{
-    switch (arg->kind) {
-    case RNL_ARG_BUFFER:
-        return set_buffer(kernel, at, arg->buffer);
-    case RNL_ARG_VALUE:
-        if (!arg->value || arg->size_bytes == 0)
-            return FAIL(RNL_INVALID_ARGUMENT, "argument %u has no value", (unsigned)at);
-        return CL(clSetKernelArg(kernel->kernel, at, arg->size_bytes, arg->value));
-    case RNL_ARG_LOCAL:
-        if (arg->size_bytes == 0)
-            return FAIL(RNL_INVALID_ARGUMENT, "argument %u asks for 0 bytes of local memory", (unsigned)at);
-        return CL(clSetKernelArg(kernel->kernel, at, arg->size_bytes, NULL));
-    }
-    return FAIL(RNL_INVALID_ARGUMENT, "argument %u is of the unknown kind %d", (unsigned)at, (int)arg->kind);
-}
-
-static rnl_status check(rnl_kernel *kernel, const rnl_range *range, size_t bytes)
-{
-    const rnl_range *seen = &kernel->checked;
-    if (seen->dimensions == range->dimensions && kernel->checked_local_bytes == bytes &&
-        memcmp(seen->global, range->global, sizeof seen->global) == 0 &&
-        memcmp(seen->local, range->local, sizeof seen->local) == 0)
-        return RNL_OK;
-    TRY(rnl_kernel_check(kernel->device, kernel->kernel, range, kernel->static_local_bytes, bytes));
-    kernel->checked = *range;
-    kernel->checked_local_bytes = bytes;
-    return RNL_OK;
-}
-
-/* A kernel may read and write any of its buffers: what a pinned one holds is carried over and back. */
-static rnl_status push_buffers(rnl_stream *stream, const rnl_arg *args, size_t arg_count)
-{
-    for (size_t i = 0; i < arg_count; i++)
-        if (args[i].kind == RNL_ARG_BUFFER)
-            TRY(rnl_buffer_push(stream, args[i].buffer, 0, args[i].buffer->size_bytes));
-    return RNL_OK;
-}
-
-static rnl_status pull_buffers(rnl_stream *stream, const rnl_arg *args, size_t arg_count)
-{
-    for (size_t i = 0; i < arg_count; i++)
-        if (args[i].kind == RNL_ARG_BUFFER)
-            TRY(rnl_buffer_pull(stream, args[i].buffer, 0, args[i].buffer->size_bytes));
-    return RNL_OK;
-}
-
-rnl_status rnl_stream_launch(rnl_stream *stream, rnl_kernel *kernel, const rnl_range *range, const rnl_arg *args,
-                             size_t arg_count)
-{
-    size_t bytes = 0;
-    TRY(rnl_stream_check(stream));
-    if (kernel->device != stream->device)
-        return FAIL(RNL_INVALID_ARGUMENT, "kernel '%s' of %s was given to a stream of %s, which is another device",
-                    kernel->name, kernel->device->info.name, stream->device->info.name);
-    if (arg_count != kernel->arg_count)
-        return FAIL(RNL_INVALID_ARGUMENT, "kernel '%s' takes %u arguments, and %zu were given", kernel->name,
-                    (unsigned)kernel->arg_count, arg_count);
-    for (size_t i = 0; i < arg_count; i++)
-        if (args[i].kind == RNL_ARG_LOCAL && !rnl_size_add(bytes, args[i].size_bytes, &bytes))
-            return FAIL(RNL_RESOURCE_EXHAUSTED, "kernel '%s' asks for too much local memory", kernel->name);
-    TRY(check(kernel, range, bytes), "kernel '%s'", kernel->name);
-    for (size_t i = 0; i < arg_count; i++)
-        TRY(set_arg(kernel, (cl_uint)i, &args[i]), "kernel '%s'", kernel->name);
-    TRY(push_buffers(stream, args, arg_count));
-    TRY(rnl_kernel_enqueue(stream, kernel->kernel, range), "kernel '%s'", kernel->name);
-    return pull_buffers(stream, args, arg_count);
+    return kernel->build_log;
 }

@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "kernel/program_internal.h"
+#include "kernel/reflection.h"
 #include <string.h>
 
 /* ---- The registry ---- */
@@ -18,6 +19,8 @@ static void free_program(rnl_program *program)
     rnl_free(program->source);
     rnl_free(program->options);
     rnl_free(program->name);
+    rnl_free(program->reflection);
+    rnl_free(program->log);
     rnl_free(program->failure);
     rnl_free(program);
 }
@@ -66,8 +69,16 @@ rnl_status rnl_program_registry_get(rnl_device *device, struct rnl_program_regis
 
 /* ---- Getting ---- */
 
-static rnl_status make_program(const char *file, const char *source, const char *options, rnl_program **out_program)
+/* A program as it was asked for. One of `file` and `source` is NULL. */
+typedef struct wish {
+    const char *file, *source, *options;
+    const char *title; /* NULL: the file's name, or "(source)", and the options */
+    bool untracked;
+} wish;
+
+static rnl_status make_program(const wish *wanted, rnl_program **out_program)
 {
+    const char *file = wanted->file, *options = wanted->options;
     rnl_program *program;
     rnl_status status = RNL_OK;
     rnl_text name = {0};
@@ -75,9 +86,13 @@ static rnl_status make_program(const char *file, const char *source, const char 
     if (file)
         GOTO(rnl_strdup(file, &program->file));
     else
-        GOTO(rnl_strdup(source, &program->source));
+        GOTO(rnl_strdup(wanted->source, &program->source));
     GOTO(rnl_strdup(options, &program->options));
-    rnl_text_add(&name, "%s%s%s", file ? file : "(source)", options[0] ? " " : "", options);
+    program->untracked = wanted->untracked;
+    if (wanted->title)
+        rnl_text_add(&name, "%s", wanted->title);
+    else
+        rnl_text_add(&name, "%s%s%s", file ? file : "(source)", options[0] ? " " : "", options);
     GOTO(name.status);
     program->name = name.data;
     *out_program = program;
@@ -97,23 +112,21 @@ static rnl_program *find(struct rnl_program_registry *registry, bool ours, rnl_h
     return NULL;
 }
 
-/* One of `file` and `source` is NULL. */
-static rnl_status get(rnl_device *device, const char *file, const char *source, const char *options,
-                      rnl_program **out_program)
+static rnl_status get(rnl_device *device, wish wanted, rnl_program **out_program)
 {
     struct rnl_program_registry *registry;
-    const char *text = file ? file : source;
+    const char *text = wanted.file ? wanted.file : wanted.source, *options = wanted.options ? wanted.options : "";
     *out_program = NULL;
     if (!text)
         return FAIL(RNL_INVALID_ARGUMENT, "a program needs a source, and there is none");
-    options = options ? options : "";
+    wanted.options = options;
     TRY(rnl_program_registry_get(device, &registry));
     rnl_hash text_hash = rnl_hash_bytes(text, strlen(text)), options_hash = rnl_hash_bytes(options, strlen(options));
     rnl_status status = RNL_OK;
     pthread_mutex_lock(&registry->lock);
-    rnl_program *program = find(registry, file != NULL, text_hash, options_hash);
+    rnl_program *program = find(registry, wanted.file != NULL, text_hash, options_hash);
     if (!program) {
-        status = make_program(file, source, options, &program);
+        status = make_program(&wanted, &program);
         if (status == RNL_OK) {
             program->registry = registry;
             program->text_hash = text_hash;
@@ -129,13 +142,20 @@ static rnl_status get(rnl_device *device, const char *file, const char *source, 
 
 rnl_status rnl_program_get(rnl_device *device, const char *file, const char *options, rnl_program **out_program)
 {
-    return get(device, file, NULL, options, out_program);
+    return get(device, (wish){.file = file, .options = options}, out_program);
 }
 
 rnl_status rnl_program_get_source(rnl_device *device, const char *source, const char *options,
                                   rnl_program **out_program)
 {
-    return get(device, NULL, source, options, out_program);
+    return get(device, (wish){.source = source, .options = options}, out_program);
+}
+
+rnl_status rnl_program_get_user(rnl_device *device, const char *text, const char *options, const char *title,
+                                bool untracked, rnl_program **out_program)
+{
+    const wish wanted = {.source = text, .options = options, .title = title, .untracked = untracked};
+    return get(device, wanted, out_program);
 }
 
 /* ---- Building ---- */
@@ -153,16 +173,17 @@ static void keep_failure(rnl_program *program)
 static rnl_status build_now(rnl_program *program)
 {
     struct rnl_program_registry *registry = program->registry;
-    cl_program built = NULL;
-    rnl_hash key = {0};
-    bool from_cache = false;
+    rnl_compiled built = {0};
     program->state = PROGRAM_BUILDING;
     pthread_mutex_unlock(&registry->lock);
-    rnl_status status = rnl_program_compile(program, &built, &key, &from_cache);
+    rnl_status status = rnl_program_compile(program, &built);
     pthread_mutex_lock(&registry->lock);
-    program->program = built;
-    program->cache_key = key;
-    program->from_cache = from_cache;
+    program->program = built.program;
+    program->cache_key = built.key;
+    program->from_cache = built.from_cache;
+    program->reflection = built.reflection;
+    rnl_free(program->log);
+    program->log = built.log;
     program->state = status == RNL_OK ? PROGRAM_BUILT : PROGRAM_FAILED;
     if (status != RNL_OK) {
         program->failures++;
@@ -222,6 +243,30 @@ const char *rnl_program_file(const rnl_program *program)
     return program->file ? program->file : "(source)";
 }
 
+const char *rnl_program_reflection(const rnl_program *program)
+{
+    return program->reflection ? program->reflection : "";
+}
+
+rnl_status rnl_program_copy_log(rnl_program *program, char **out_log)
+{
+    pthread_mutex_lock(&program->registry->lock);
+    rnl_status status = rnl_strdup(program->log ? program->log : "", out_log);
+    pthread_mutex_unlock(&program->registry->lock);
+    return status;
+}
+
+static rnl_status fail_name(const rnl_program *program, const char *name)
+{
+    rnl_text names = {0};
+    rnl_status status = rnl_reflection_names(program->program, &names);
+    if (status == RNL_OK)
+        status = rnl_error_set(RNL_NOT_FOUND, CL_INVALID_KERNEL_NAME, "there is no kernel '%s' in %s%s%s", name,
+                               program->name, names.length > 0 ? "; there are: " : ", nor any other", names.data);
+    rnl_text_free(&names);
+    return status;
+}
+
 rnl_status rnl_program_create_kernel(rnl_program *program, const char *name, cl_kernel *out_kernel)
 {
     cl_int code;
@@ -229,7 +274,7 @@ rnl_status rnl_program_create_kernel(rnl_program *program, const char *name, cl_
     TRY(rnl_program_build(program));
     cl_kernel kernel = CL_NEW(&code, clCreateKernel(program->program, name, &code));
     if (code == CL_INVALID_KERNEL_NAME)
-        return rnl_error_set(RNL_NOT_FOUND, code, "there is no kernel '%s' in %s", name, program->name);
+        return fail_name(program, name);
     TRY(rnl_cl_status(code, "clCreateKernel"), "kernel '%s' of %s", name, program->name);
     *out_kernel = kernel;
     return RNL_OK;

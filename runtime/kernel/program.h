@@ -21,6 +21,9 @@ RNL_API RNL_NODISCARD rnl_status rnl_program_get(rnl_device *device, const char 
 /* The same for source that is not ours. */
 RNL_API RNL_NODISCARD rnl_status rnl_program_get_source(rnl_device *device, const char *source, const char *options,
                                                         rnl_program **out_program);
+/* A caller's source with its includes. `title` is what messages call it; `untracked` keeps it out of the cache. */
+RNL_API RNL_NODISCARD rnl_status rnl_program_get_user(rnl_device *device, const char *text, const char *options,
+                                                      const char *title, bool untracked, rnl_program **out_program);
 /* Builds from the disk cache or from source, once; other threads wait for the one that builds. */
 RNL_API RNL_NODISCARD rnl_status rnl_program_build(rnl_program *program);
 RNL_API bool rnl_program_is_built(const rnl_program *program);
@@ -28,6 +31,10 @@ RNL_API bool rnl_program_from_cache(const rnl_program *program);
 /* "conv.cl -DSRC=F32 …": for messages. Borrowed. */
 RNL_API const char *rnl_program_name(const rnl_program *program);
 RNL_API const char *rnl_program_file(const rnl_program *program);
+/* What the kernels of a caller's program take (reflection.h); "" when that is not known. Borrowed, once it is built. */
+RNL_API const char *rnl_program_reflection(const rnl_program *program);
+/* What the compiler said when it last built a caller's program; "" when nothing. Freed with rnl_free(). */
+RNL_API RNL_NODISCARD rnl_status rnl_program_copy_log(rnl_program *program, char **out_log);
 /* A kernel object of the caller's own (clSetKernelArg is not thread-safe for a shared one). Builds first when needed.
  */
 RNL_API RNL_NODISCARD rnl_status rnl_program_create_kernel(rnl_program *program, const char *name,

@@ -14,12 +14,14 @@ struct rnl_program {
     char *file;   /* of ours; NULL for a caller's source */
     char *source; /* a caller's */
     char *options, *name;
+    bool untracked;                   /* not all of its source is known: it is not kept */
     rnl_hash text_hash, options_hash; /* of the file's name or the caller's source, and of the options */
     /* Guarded by the registry's lock, and fixed once built. */
     program_state state;
     cl_program program;
     rnl_hash cache_key;
     bool from_cache, to_save, saved; /* saved: or tried */
+    char *reflection, *log;          /* of a caller's program; NULL when there is none */
     rnl_error *failure;              /* of the last build, for those who waited for it */
     unsigned failures;
 };
@@ -37,8 +39,22 @@ struct rnl_program_registry {
 /* The device's registry, made with its first program. */
 RNL_NODISCARD rnl_status rnl_program_registry_get(rnl_device *device, struct rnl_program_registry **out_registry);
 
+/* What building gives. */
+typedef struct rnl_compiled {
+    cl_program program; /* NULL when it fails */
+    rnl_hash key;
+    bool from_cache;
+    char *reflection, *log; /* of a caller's program; NULL when there is none. The log also when it fails */
+} rnl_compiled;
+
 /* Builds from the disk cache or from source; no lock is held. */
-RNL_NODISCARD rnl_status rnl_program_compile(const rnl_program *program, cl_program *out_program, rnl_hash *out_key,
-                                             bool *out_from_cache);
+RNL_NODISCARD rnl_status rnl_program_compile(const rnl_program *program, rnl_compiled *out_compiled);
+
+/*
+ * A caller's program is kept with its reflection behind its binary: packs them, and takes them apart. Unpacking
+ * shortens *size to the binary's. *out_reflection is freed with rnl_free(); false when the file is none of ours.
+ */
+RNL_NODISCARD rnl_status rnl_program_pack(void **binary, size_t *size, const char *reflection);
+bool rnl_program_unpack(const void *binary, size_t *size, char **out_reflection);
 
 #endif

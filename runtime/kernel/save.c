@@ -70,7 +70,10 @@ static void save(const rnl_program *program)
     pthread_mutex_unlock(&in_driver);
     if (leaves)
         return;
+    if (status == RNL_OK && !program->file)
+        status = rnl_program_pack(&binary, &size, rnl_program_reflection(program));
     if (status != RNL_OK) {
+        rnl_free(binary);
         rnl_log(RNL_LOG_WARNING, "%s is not kept: %s", program->name, rnl_last_error()->message);
         return;
     }
@@ -83,7 +86,7 @@ static bool mark(struct rnl_program_registry *registry)
 {
     bool any = false;
     for (rnl_program *program = registry->programs; program; program = program->next) {
-        bool wanted = program->state == PROGRAM_BUILT && !program->from_cache && !program->saved;
+        bool wanted = program->state == PROGRAM_BUILT && !program->from_cache && !program->saved && !program->untracked;
         program->to_save = program->to_save || wanted;
         any = any || wanted;
     }
