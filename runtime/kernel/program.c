@@ -256,13 +256,13 @@ rnl_status rnl_program_copy_log(rnl_program *program, char **out_log)
     return status;
 }
 
-static rnl_status fail_name(const rnl_program *program, const char *name)
+static rnl_status fail_name(const rnl_program *program, const char *name, cl_int code)
 {
     rnl_text names = {0};
     rnl_status status = rnl_reflection_names(program->program, &names);
     if (status == RNL_OK)
-        status = rnl_error_set(RNL_NOT_FOUND, CL_INVALID_KERNEL_NAME, "there is no kernel '%s' in %s%s%s", name,
-                               program->name, names.length > 0 ? "; there are: " : ", nor any other", names.data);
+        status = rnl_error_set(RNL_NOT_FOUND, code, "there is no kernel '%s' in %s%s%s", name, program->name,
+                               names.length > 0 ? "; there are: " : ", nor any other", names.data);
     rnl_text_free(&names);
     return status;
 }
@@ -273,8 +273,8 @@ rnl_status rnl_program_create_kernel(rnl_program *program, const char *name, cl_
     *out_kernel = NULL;
     TRY(rnl_program_build(program));
     cl_kernel kernel = CL_NEW(&code, clCreateKernel(program->program, name, &code));
-    if (code == CL_INVALID_KERNEL_NAME)
-        return fail_name(program, name);
+    if (code == CL_INVALID_KERNEL_NAME || code == CL_INVALID_PROGRAM_EXECUTABLE) /* rusticl, of a program without any */
+        return fail_name(program, name, code);
     TRY(rnl_cl_status(code, "clCreateKernel"), "kernel '%s' of %s", name, program->name);
     *out_kernel = kernel;
     return RNL_OK;
