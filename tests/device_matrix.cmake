@@ -6,13 +6,13 @@ set(RNL_MODELS ${CMAKE_SOURCE_DIR}/models CACHE PATH "Where tools/fetch-models p
 
 if(RNL_SANITIZE MATCHES "address")
   set(RNL_TEST_PREFIX asan.)
-  set(RNL_IMPLEMENTATIONS asan)
+  set(RNL_IMPLEMENTATIONS asan fake)
 elseif(RNL_SANITIZE MATCHES "thread")
   set(RNL_TEST_PREFIX tsan.)
-  set(RNL_IMPLEMENTATIONS tsan)
+  set(RNL_IMPLEMENTATIONS tsan fake-tsan)
 else()
   set(RNL_TEST_PREFIX "")
-  set(RNL_IMPLEMENTATIONS pocl pocl-basic pocl-pthread rusticl intel oclgrind)
+  set(RNL_IMPLEMENTATIONS pocl pocl-basic pocl-pthread rusticl intel oclgrind fake)
 endif()
 list(GET RNL_IMPLEMENTATIONS 0 RNL_FIRST_IMPLEMENTATION)
 
@@ -36,9 +36,15 @@ function(rnl_add_test name label seconds implementation)
   endif()
 endfunction()
 
-# Sets `out` to the implementations that a test runs on: all, unless RNL_RUNS_ON_<name> lists some.
+# Sets `out` to the implementations that a test runs on: all, unless RNL_RUNS_ON_<name> lists some. On the fake driver,
+# which computes nothing, run those made for it and those of RNL_RUNS_ON_FAKE.
 function(rnl_runs_on name out)
   set(chosen ${RNL_IMPLEMENTATIONS})
+  if(name MATCHES "^test_fake_")
+    list(FILTER chosen INCLUDE REGEX "^fake")
+  elseif(NOT name IN_LIST RNL_RUNS_ON_FAKE)
+    list(FILTER chosen EXCLUDE REGEX "^fake")
+  endif()
   string(REGEX REPLACE "^test_op_.*" "test_op" name ${name})
   if(DEFINED RNL_RUNS_ON_${name})
     set(chosen "")

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "support/fake_driver.h"
+
+#include "support/test_device.h"
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MOST_CALLS 20000
+
+const fake_control *fake_driver(void)
+{
+    static const fake_control *control;
+    cl_platform_id platform;
+    char name[64] = "";
+    if (control)
+        return control;
+    if (clGetPlatformIDs(1, &platform, NULL) == CL_SUCCESS &&
+        clGetPlatformInfo(platform, CL_PLATFORM_NAME, sizeof name, name, NULL) == CL_SUCCESS &&
+        strncmp(name, "Fake ", 5) == 0)
+        control = (const fake_control *)(uintptr_t)clGetExtensionFunctionAddressForPlatform(platform, "fakeControl");
+    if (control)
+        return control;
+    fprintf(stderr, "skipped: this is not the fake driver, see tests/run_on\n");
+    exit(77);
+}
+
+size_t fake_count_alive(void)
+{
+    fake_stats stats;
+    fake_driver()->get_stats(&stats);
+    return stats.alive;
+}
+
+void fake_check_alive(size_t alive)
+{
+    size_t now = fake_count_alive();
+    if (now == alive)
+        return;
+    fake_driver()->list_alive();
+    ck_abort_msg("%zu objects are alive instead of %zu", now, alive);
+}
+
+/* The message's first line is "clFoo: CL_OUT_OF_RESOURCES (-5)", or holds it. */
+static void check_message(const fake_sweep *sweep, uint64_t n, const char *call)
+{
+    char code[32];
+    const char *message = rnl_last_error()->message;
+    snprintf(code, sizeof code, "(%d)", (int)sweep->code);
+    if (!strstr(message, call) || !strstr(message, code))
+        ck_abort_msg("call %llu, %s, failed, and the message says: %s", (unsigned long long)n, call, message);
+}
+
+unsigned fake_sweep_calls(const fake_sweep *sweep)
+{
+    const fake_control *control = fake_driver();
+    unsigned failures = 0;
+    test_ok(sweep->program(sweep->data));
+    const size_t alive = fake_count_alive();
+    for (uint64_t n = 1; n < MOST_CALLS; n++) {
+        fake_stats stats;
+        control->reset();
+        control->fail_call(sweep->call, n, sweep->code, sweep->from_then_on);
+        rnl_status status = sweep->program(sweep->data);
+        control->get_stats(&stats);
+        control->reset();
+        fake_check_alive(alive);
+        if (status != RNL_OK) {
+            ck_assert_uint_gt(stats.failed_calls, 0);
+            if (status != RNL_NOT_FOUND || !sweep->may_be_not_found)
+                check_message(sweep, n, stats.first_failed);
+            failures++;
+        }
+        test_ok(sweep->program(sweep->data));
+        fake_check_alive(alive);
+        if (stats.failed_calls == 0)
+            return failures;
+    }
+    ck_abort_msg("the fault never stopped coming");
+}
