@@ -186,8 +186,9 @@ END_TEST
 
 static void run_something(rnl_device *on)
 {
-    static const char source[] = "__kernel void twice(__global int *x) { x[get_global_id(0)] *= 2; }";
-    int values[16], back[16];
+    /* The fake driver knows it by its name. */
+    static const char source[] = "__kernel void fake_add(__global int *x, int y) { x[get_global_id(0)] += y; }";
+    int values[16], back[16], by = 70;
     rnl_stream *stream;
     rnl_buffer *buffer;
     rnl_kernel *kernel;
@@ -195,15 +196,16 @@ static void run_something(rnl_device *on)
         values[i] = i - 5;
     test_ok(rnl_stream_create(on, &stream));
     test_ok(rnl_buffer_create(on, RNL_MEMORY_DEVICE, sizeof values, &buffer));
-    test_ok(rnl_kernel_create(on, source, NULL, "twice", &kernel));
+    test_ok(rnl_kernel_create(on, source, NULL, "fake_add", &kernel));
     test_ok(rnl_stream_write(stream, buffer, 0, values, sizeof values));
-    rnl_arg arg = {.kind = RNL_ARG_BUFFER, .buffer = buffer};
+    const rnl_arg args[] = {{.kind = RNL_ARG_BUFFER, .buffer = buffer},
+                            {.kind = RNL_ARG_VALUE, .size_bytes = sizeof by, .value = &by}};
     rnl_range range = {.dimensions = 1, .global = {16, 1, 1}, .local = {4, 1, 1}};
-    test_ok(rnl_stream_launch(stream, kernel, &range, &arg, 1));
+    test_ok(rnl_stream_launch(stream, kernel, &range, args, 2));
     test_ok(rnl_stream_read(stream, back, buffer, 0, sizeof back));
     test_ok(rnl_stream_synchronize(stream));
     for (int i = 0; i < 16; i++)
-        ck_assert_int_eq(back[i], 2 * (i - 5));
+        ck_assert_int_eq(back[i], i - 5 + by);
     rnl_kernel_release(kernel);
     rnl_buffer_release(buffer);
     rnl_stream_release(stream);

@@ -33,13 +33,15 @@ static void close_all(void)
     test_folder_remove(folder);
 }
 
-static const char source[] = "__kernel void scale(__global const int *a, __global int *b, int by, __local int *t)\n"
-                             "{\n"
-                             "    int i = get_local_id(0);\n"
-                             "    t[i] = a[get_global_id(0)] * by;\n"
-                             "    barrier(CLK_LOCAL_MEM_FENCE);\n"
-                             "    b[get_global_id(0)] = t[i];\n"
-                             "}\n";
+/* The fake driver knows it by its name. */
+static const char source[] =
+    "__kernel void fake_scale(__global const int *a, __global int *b, int by, __local int *t)\n"
+    "{\n"
+    "    int i = get_local_id(0);\n"
+    "    t[i] = a[get_global_id(0)] * by;\n"
+    "    barrier(CLK_LOCAL_MEM_FENCE);\n"
+    "    b[get_global_id(0)] = t[i];\n"
+    "}\n";
 
 /* What a run holds. */
 typedef struct objects {
@@ -75,7 +77,7 @@ static rnl_status create(rnl_device *on, objects *o)
     STEP(rnl_stream_create(on, &o->streams[1]));
     STEP(rnl_buffer_create(on, RNL_MEMORY_DEVICE, bytes, &o->device_memory));
     STEP(rnl_buffer_create(on, RNL_MEMORY_PINNED, bytes, &o->pinned));
-    STEP(rnl_kernel_create(on, source, NULL, "scale", &o->kernel));
+    STEP(rnl_kernel_create(on, source, NULL, "fake_scale", &o->kernel));
     for (int i = 0; i < COUNT; i++)
         ((int *)rnl_buffer_host(o->pinned))[i] = i - 9;
     return RNL_OK;
