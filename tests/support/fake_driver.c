@@ -42,13 +42,16 @@ void fake_check_alive(size_t alive)
     ck_abort_msg("%zu objects are alive instead of %zu", now, alive);
 }
 
-/* The message's first line is "clFoo: CL_OUT_OF_RESOURCES (-5)", or holds it. */
+/*
+ * The message has "clFoo: CL_OUT_OF_RESOURCES (-5)". Where one call failed it is that one; where all later ones failed
+ * too, it is the first that could not be done without.
+ */
 static void check_message(const fake_sweep *sweep, uint64_t n, const char *call)
 {
-    char code[32];
+    char expected[128];
     const char *message = rnl_last_error()->message;
-    snprintf(code, sizeof code, "(%d)", (int)sweep->code);
-    if (!strstr(message, call) || !strstr(message, code))
+    snprintf(expected, sizeof expected, "%s: %s", sweep->from_then_on ? "" : call, sweep->code_text);
+    if (!strstr(message, expected) || rnl_last_error()->native_code != sweep->code)
         ck_abort_msg("call %llu, %s, failed, and the message says: %s", (unsigned long long)n, call, message);
 }
 

@@ -15,6 +15,7 @@ typedef struct fake_sweep {
     void *data;
     const char *call; /* NULL: all calls */
     cl_int code;
+    const char *code_text; /* "CL_OUT_OF_RESOURCES (-5)" */
     bool from_then_on;
     /* A failure that the library lives with: what the program returns then. */
     bool may_be_not_found; /* a device or platform that fails is left out of the list */
