@@ -29,6 +29,8 @@ struct rnl_device {
     void (*before_release)(rnl_device *device);
     pthread_mutex_t lock; /* guards the creation of `programs`, and `tuning` */
     atomic_ullong programs_compiled, programs_loaded, kernels_launched;
+    /* ops/instruction.h's */
+    atomic_uint instructions;
     bool maps_in_place;     /* a mapped buffer's host memory is the memory that commands use: see buffer.h */
     bool binaries_compile;  /* asking for a program's binary takes as long as building it */
     bool asks_for_rounding; /* of divisions and roots in our kernels: a GPU may be off by 3 units otherwise */

@@ -30,6 +30,9 @@ const rnl_candidate *rnl_candidates_choose(const rnl_candidates *candidates, con
 /* Fills everything about one device; `item->id` and `item->platform` are set. */
 RNL_NODISCARD rnl_status rnl_candidate_query(rnl_candidate *item);
 
+/* False also where the driver does not answer. */
+bool rnl_device_has_extension(const rnl_device *device, const char *name);
+
 /* hwloc's NUMA node that the device is near to, -1 when that is unknown or not one. */
 int32_t rnl_device_numa_node(const rnl_candidate *item);
 

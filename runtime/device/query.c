@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a driver says about a device. */
 #include "base/memory.h"
+#include "device/device.h"
 #include "device/enumerate.h"
 #include <CL/cl_ext.h>
 #include <ctype.h>
@@ -177,4 +178,14 @@ rnl_status rnl_candidate_query(rnl_candidate *item)
     TRY(query_names(item));
     TRY(query_sizes(item));
     return query_features(item);
+}
+
+bool rnl_device_has_extension(const rnl_device *device, const char *name)
+{
+    char *extensions;
+    if (query_text(device->id, CL_DEVICE_EXTENSIONS, &extensions) != RNL_OK)
+        return false;
+    const bool has = has_word(extensions, name);
+    rnl_free(extensions);
+    return has;
 }

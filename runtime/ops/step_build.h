@@ -35,7 +35,7 @@ RNL_API RNL_NODISCARD rnl_status rnl_view_broadcast(const rnl_view *view, size_t
 RNL_API bool rnl_shapes_equal(const rnl_view *a, const rnl_view *b);
 
 /* Dimensions that several views are walked over together. */
-#define RNL_DIMS_MAX_VIEWS 8
+#define RNL_DIMS_MAX_VIEWS 9
 typedef struct rnl_dims {
     size_t rank, views;
     int64_t shape[RNL_MAX_RANK];

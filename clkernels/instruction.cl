@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs one instruction once: of 16 lanes each, data has x, y, addends, and room for the sums.
+//
+// Defines, one of:
+//   VNNI     vpdpbusd of x86: sum + four products of unsigned bytes of x and signed bytes of y
+//   BF16     vdpbf16ps of x86: sum + two products of bfloat16
+//   DOT      cl_khr_integer_dot_product: as VNNI
+// gpu: never
+// check:
+#if defined(VNNI)
+#define ADD_PRODUCTS(sum, x, y) __asm__("vpdpbusd %2,%1,%0" : "+v"(sum) : "v"(x), "v"(y))
+#elif defined(BF16)
+#define ADD_PRODUCTS(sum, x, y) __asm__("vdpbf16ps %2,%1,%0" : "+v"(sum) : "v"(x), "v"(y))
+#elif defined(DOT)
+#define ADD_PRODUCTS(sum, x, y)                                                                                        \
+    do {                                                                                                               \
+        uint lanes_x[16], lanes_y[16], lanes_sum[16];                                                                  \
+        vstore16(as_uint16(x), 0, lanes_x);                                                                            \
+        vstore16(as_uint16(y), 0, lanes_y);                                                                            \
+        vstore16(as_uint16(sum), 0, lanes_sum);                                                                        \
+        for (int i = 0; i < 16; i++)                                                                                   \
+            lanes_sum[i] += as_uint(dot_4x8packed_us_int(lanes_x[i], lanes_y[i]));                                     \
+        sum = as_int16(vload16(0, lanes_sum));                                                                         \
+    } while (0)
+#else
+#define ADD_PRODUCTS(sum, x, y) sum += x * y
+#endif
+
+__kernel void instruction(__global int *data)
+{
+    const int16 x = vload16(0, data), y = vload16(1, data);
+    int16 sum = vload16(2, data);
+    ADD_PRODUCTS(sum, x, y);
+    vstore16(sum, 3, data);
+}

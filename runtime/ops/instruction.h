@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Instructions that OpenCL C has no name for on every device. Whether a device's kernels may use one is found by
+ * running it there: a driver's name, an extension or the processor's flags only say where that is worth trying.
+ */
+#ifndef RUNNEL_OPS_INSTRUCTION_H
+#define RUNNEL_OPS_INSTRUCTION_H
+
+#include "device/device.h"
+
+/* X(name, the define of clkernels/instruction.cl) */
+#define RNL_INSTRUCTION_LIST(X)                                                                                        \
+    X(VNNI, "VNNI")             /* vpdpbusd on 16 lanes */                                                             \
+    X(BF16, "BF16")             /* vdpbf16ps on 16 lanes */                                                            \
+    X(DOT, "DOT -cl-std=CL3.0") /* cl_khr_integer_dot_product */
+typedef enum rnl_instruction {
+#define X(name, define) RNL_INSTRUCTION_##name,
+    RNL_INSTRUCTION_LIST(X)
+#undef X
+        RNL_INSTRUCTION_COUNT
+} rnl_instruction;
+
+/*
+ * Tried at the first call for a device, which remembers it. Always false with RUNNEL_INSTRUCTIONS=off in the
+ * environment. Any thread.
+ */
+bool rnl_device_runs(const rnl_device *device, rnl_instruction which);
+/* Tries it now, on devices where that is worthwhile: it compiles, runs and gives the values that it should. */
+bool rnl_instruction_try(rnl_device *device, rnl_instruction which);
+
+#endif

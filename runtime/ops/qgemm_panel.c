@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Products whose second factor is in panels (qgemm_pack.h), packed before or here: by x86's vpdpbusd, by dot products
+ * of packed bytes, and in float. Rows of the first factor are read as they are, or copied where their bytes lie apart.
+ */
+#include "base/status.h"
+#include "ops/implementation.h"
+#include "ops/instruction.h"
+#include "ops/map.h"
+#include "ops/qgemm_pack.h"
+
+typedef struct panel_plan {
+    rnl_qgemm_panels panels;
+    rnl_view a_copy; /* row-major; at the beginning of the scratch */
+    bool copies_a;
+    int64_t a_ints, ints; /* of the copies */
+} panel_plan;
+
+/* `a` as it lies when it is copied; false where that has too many elements. */
+static bool plan_copy(const rnl_view *a, rnl_view *out_copy, int64_t *out_bytes)
+{
+    *out_copy = *a;
+    *out_bytes = 1;
+    for (size_t i = a->rank; i-- > 0;) {
+        const bool is_repeated = i + 2 < a->rank && (a->stride[i] == 0 || a->shape[i] == 1);
+        out_copy->stride[i] = is_repeated ? 0 : *out_bytes;
+        if (!is_repeated && __builtin_mul_overflow(*out_bytes, a->shape[i], out_bytes))
+            return false;
+    }
+    return *out_bytes <= INT64_MAX / 16;
+}
+
+/* False where there is nothing to multiply, or the copies have more elements than can be counted. */
+static bool make_plan(const rnl_qgemm_problem *p, panel_plan *out_plan)
+{
+    panel_plan plan = {.copies_a = p->a_k != 1 && p->k > 1};
+    int64_t bytes = 0;
+    if (!rnl_qgemm_panels_of(p->b_given, &plan.panels) || (plan.copies_a && !plan_copy(p->a, &plan.a_copy, &bytes)))
+        return false;
+    plan.a_ints = (bytes + 3) / 4;
+    plan.ints = plan.a_ints + (p->packed ? 0 : plan.panels.ints);
+    *out_plan = plan;
+    return true;
+}
+
+int64_t rnl_qgemm_panel_scratch(const rnl_qgemm_problem *p)
+{
+    panel_plan plan;
+    return make_plan(p, &plan) ? plan.ints : 0;
+}
+
+bool rnl_qgemm_panel_applies(const rnl_device *device, const void *data)
+{
+    const rnl_qgemm_problem *p = data;
+    panel_plan plan;
+    (void)device;
+    if (!make_plan(p, &plan))
+        return false;
+    return plan.ints == 0 || (p->scratch && p->scratch->dtype == RNL_I32 && rnl_view_elements(p->scratch) >= plan.ints);
+}
+
+bool rnl_qgemm_panel_pays(const rnl_device *device, const void *data)
+{
+    const rnl_qgemm_problem *p = data;
+    (void)device;
+    return p->packed || p->m >= 8;
+}
+
+static rnl_status copy_a(rnl_step_list *list, const rnl_qgemm_problem *p, panel_plan *plan)
+{
+    rnl_view from = *p->a, to = plan->a_copy;
+    to.slot = p->scratch->slot;
+    to.offset = p->scratch->offset * 4;
+    plan->a_copy = to;
+    from.rank = to.rank = 0;
+    for (size_t i = 0; i < p->a->rank; ++i) {
+        if (i + 2 < p->a->rank && plan->a_copy.stride[i] == 0)
+            continue;
+        from.shape[from.rank] = to.shape[to.rank] = p->a->shape[i];
+        from.stride[from.rank++] = p->a->stride[i];
+        to.stride[to.rank++] = plan->a_copy.stride[i];
+    }
+    return rnl_op_map(list, RNL_MAP_COPY, 0, 0, &from, 1, &to);
+}
+
+/* The problem once everything that has to be copied is in scratch; what it points at lives as long as `out`. */
+typedef struct ready {
+    rnl_qgemm_params params;
+    panel_plan plan;
+    rnl_view packed;
+    rnl_qgemm_problem problem;
+} ready;
+
+static rnl_status prepare(rnl_step_list *list, const rnl_qgemm_problem *p, ready *out)
+{
+    const rnl_view *a = p->a;
+    out->params = *p->params;
+    if (!make_plan(p, &out->plan))
+        return FAIL(RNL_INTERNAL, "this integer matrix product has no form in panels");
+    if (out->plan.copies_a) {
+        TRY(copy_a(list, p, &out->plan));
+        a = &out->plan.a_copy;
+    }
+    if (!p->packed) {
+        out->packed = *p->scratch;
+        out->packed.rank = 1;
+        out->packed.offset += out->plan.a_ints;
+        out->packed.shape[0] = out->plan.panels.ints;
+        out->packed.stride[0] = 1;
+        TRY(rnl_op_qgemm_pack(list, p->b_given, &out->packed));
+        out->params.packed_b = &out->packed;
+    }
+    return rnl_qgemm_describe(list->device, &out->params, a, p->b_given, p->dst, &out->problem);
+}
+
+/* As many rows of at most `most` as the product has. */
+static int64_t tile_rows(int64_t most, int64_t m)
+{
+    return m >= most ? most : m <= 1 ? 1 : m <= 2 ? 2 : m <= 4 ? 4 : most;
+}
+
+static rnl_status append_vectors(rnl_step_list *list, const char *name, const rnl_qgemm_problem *given, bool vnni)
+{
+    ready r;
+    rnl_step_builder step;
+    size_t local[3];
+    TRY(prepare(list, given, &r));
+    const rnl_qgemm_problem *p = &r.problem;
+    const int64_t width = vnni ? 16 : list->device->vector_width, rows = tile_rows(vnni ? 8 : 4, p->m);
+    const bool rows_first = rnl_device_is_cpu(list->device);
+    const size_t row_tiles = (size_t)((p->m + rows - 1) / rows), column_tiles = (size_t)((p->n - 1) / (2 * width) + 1);
+    const size_t items[3] = {rows_first ? row_tiles : column_tiles, rows_first ? column_tiles : row_tiles,
+                             (size_t)rnl_dims_elements(&p->batch)};
+    rnl_step_begin(&step, list, name, p->index64);
+    if (vnni)
+        rnl_step_define(&step, "VNNI -DT_A=%s", rnl_dtype_define(p->a->dtype));
+    rnl_step_define(&step, "R=%lld -DW=%lld -DNB=2", (long long)rows, (long long)width);
+    if (!rnl_qgemm_takes_vectors(p))
+        rnl_step_define(&step, "LANES");
+    rnl_qgemm_add_common(&step, p, rows_first, false);
+    rnl_tile_group(list->device, items, local);
+    rnl_step_range(&step, 3, items, local);
+    return rnl_qgemm_end(&step, p, "qgemm_panel.cl", "qgemm_panel");
+}
+
+rnl_status rnl_qgemm_panel_append(rnl_step_list *list, const char *name, const void *problem)
+{
+    return append_vectors(list, name, problem, false);
+}
+
+bool rnl_qgemm_vnni_applies(const rnl_device *device, const void *data)
+{
+    const rnl_qgemm_problem *p = data;
+    return rnl_qgemm_panel_applies(device, data) && rnl_device_runs(p->device, RNL_INSTRUCTION_VNNI);
+}
+
+rnl_status rnl_qgemm_vnni_append(rnl_step_list *list, const char *name, const void *problem)
+{
+    return append_vectors(list, name, problem, true);
+}
+
+/* ---- dot products of packed bytes ------------------------------------------------------------------------------- */
+
+#define DOT_LANES 16 /* columns of neighbouring work-items, each with another 16 further on, as in qgemm_dot.cl */
+
+bool rnl_qgemm_dot_applies(const rnl_device *device, const void *data)
+{
+    const rnl_qgemm_problem *p = data;
+    return rnl_qgemm_panel_applies(device, data) && rnl_device_runs(p->device, RNL_INSTRUCTION_DOT);
+}
+
+/* Every row of every matrix begins where an integer may. */
+static bool has_aligned_rows(const rnl_qgemm_problem *p)
+{
+    bool aligned = p->a->offset % 4 == 0 && p->a_m % 4 == 0;
+    for (size_t i = 0; i < p->batch.rank; ++i)
+        aligned = aligned && p->batch.stride[RNL_QGEMM_A][i] % 4 == 0;
+    return aligned;
+}
+
+rnl_status rnl_qgemm_dot_append(rnl_step_list *list, const char *name, const void *data)
+{
+    ready r;
+    rnl_step_builder step;
+    TRY(prepare(list, data, &r));
+    const rnl_qgemm_problem *p = &r.problem;
+    const int64_t rows = tile_rows(8, p->m), columns = 2;
+    const size_t lanes = (size_t)((p->n - 1) / (DOT_LANES * columns) + 1) * DOT_LANES;
+    const size_t items[3] = {lanes, (size_t)((p->m + rows - 1) / rows), (size_t)rnl_dims_elements(&p->batch)};
+    const size_t local[3] = {DOT_LANES, rnl_device_is_cpu(list->device) ? 1 : 4, 1};
+    rnl_step_begin(&step, list, name, p->index64);
+    rnl_step_define(&step, "DOT -cl-std=CL3.0 -DR=%lld -DC=%lld", (long long)rows, (long long)columns);
+    rnl_qgemm_add_common(&step, p, false, has_aligned_rows(p));
+    rnl_step_range(&step, 3, items, local);
+    return rnl_qgemm_end(&step, p, "qgemm_dot.cl", "qgemm_dot");
+}
