@@ -22,6 +22,8 @@ void rnl_device_release(rnl_device *device)
         device->free_programs(device->programs);
     if (device->tuning)
         device->free_tuning(device->tuning);
+    if (device->replay)
+        device->free_replay(device->replay);
     rnl_pool_destroy(device->pool);
     if (device->context)
         clReleaseContext(device->context);

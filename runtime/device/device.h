@@ -11,6 +11,7 @@ struct rnl_pool;
 struct rnl_gate;
 struct rnl_program_registry;
 struct rnl_tuning;
+struct rnl_replay;
 
 struct rnl_device {
     atomic_uint references;
@@ -25,6 +26,8 @@ struct rnl_device {
     void (*free_programs)(struct rnl_program_registry *programs);
     struct rnl_tuning *tuning; /* ops/tuning.c's, likewise */
     void (*free_tuning)(struct rnl_tuning *tuning);
+    struct rnl_replay *replay; /* kernel/replay_choice.c's, likewise */
+    void (*free_replay)(struct rnl_replay *replay);
     /* Set by a layer above that uses a library which keeps objects of the context. */
     void (*before_release)(rnl_device *device);
     pthread_mutex_t lock; /* guards the creation of `programs`, and `tuning` */
