@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/gemm.h"
 #include "base/status.h"
+#include "ops/gemm_choice.h"
 #include "ops/gemm_pack.h"
 #include "ops/implementation.h"
 #include <stdlib.h>
@@ -20,11 +21,6 @@ static const rnl_implementation implementations[] = {
     {"gemm:portable", reads_any_layout, NULL, rnl_gemm_portable_append},
 };
 #define IMPLEMENTATIONS (sizeof implementations / sizeof *implementations)
-
-static const char *forced_name(const rnl_gemm_params *params)
-{
-    return params->implementation ? params->implementation : getenv("RUNNEL_GEMM");
-}
 
 /* The problem, whose second factor is as it lies in packed_b where there is one: `b_view` is that then. */
 static rnl_status describe(const rnl_device *device, const rnl_gemm_params *params, const rnl_view *a,
@@ -49,8 +45,8 @@ static rnl_status describe(const rnl_device *device, const rnl_gemm_params *para
     return RNL_OK;
 }
 
-rnl_status rnl_gemm_scratch(const rnl_device *device, const rnl_gemm_params *params, const rnl_view *a,
-                            const rnl_view *b, const rnl_view *c, const rnl_view *dst, int64_t *out_floats)
+rnl_status rnl_gemm_scratch(rnl_device *device, const rnl_gemm_params *params, const rnl_view *a, const rnl_view *b,
+                            const rnl_view *c, const rnl_view *dst, int64_t *out_floats)
 {
     static const rnl_view plenty = {.dtype = RNL_F32, .rank = 1, .shape = {INT64_MAX}, .stride = {1}};
     rnl_gemm_problem problem;
@@ -60,8 +56,7 @@ rnl_status rnl_gemm_scratch(const rnl_device *device, const rnl_gemm_params *par
     if (rnl_view_elements(dst) == 0)
         return RNL_OK;
     problem.scratch = &plenty;
-    const rnl_implementation *chosen =
-        rnl_implementation_choose(implementations, IMPLEMENTATIONS, forced_name(params), device, &problem);
+    const rnl_implementation *chosen = rnl_gemm_choose(implementations, IMPLEMENTATIONS, params, device, &problem);
     if (chosen && chosen->append == rnl_gemm_panel_append)
         *out_floats = rnl_gemm_panel_scratch(device, &problem);
     if (chosen && chosen->append == rnl_gemm_tiled_append)
@@ -77,7 +72,28 @@ rnl_status rnl_op_gemm(rnl_step_list *list, const rnl_gemm_params *params, const
     TRY(describe(list->device, params, a, b, c, dst, &b_view, &problem));
     if (rnl_view_elements(dst) == 0)
         return RNL_OK;
-    return rnl_implementation_append(implementations, IMPLEMENTATIONS, forced_name(params), list, &problem);
+    const rnl_implementation *it = rnl_gemm_choose(implementations, IMPLEMENTATIONS, params, list->device, &problem);
+    if (!it)
+        return FAIL(RNL_UNIMPLEMENTED, "no implementation of a matrix product applies");
+    return it->append(list, it->name, &problem);
+}
+
+size_t rnl_gemm_names(const char **out_names, size_t capacity)
+{
+    for (size_t i = 0; i < IMPLEMENTATIONS && i < capacity; ++i)
+        out_names[i] = strchr(implementations[i].name, ':') + 1;
+    return IMPLEMENTATIONS;
+}
+
+rnl_status rnl_gemm_place(rnl_device *device, const rnl_gemm_params *params, const rnl_view *a, const rnl_view *b,
+                          const rnl_view *c, const rnl_view *dst, rnl_hash *out_place)
+{
+    rnl_gemm_problem problem;
+    rnl_view b_view;
+    *out_place = (rnl_hash){0, 0};
+    TRY(describe(device, params, a, b, c, dst, &b_view, &problem));
+    *out_place = rnl_gemm_problem_hash(&problem);
+    return RNL_OK;
 }
 
 /* ---- packing ahead ---------------------------------------------------------------------------------------------- */

@@ -14,6 +14,7 @@ typedef struct rnl_gemm_params {
     const rnl_view *scratch;
     /* The part of an implementation's name behind the colon: that one goes first where it applies. NULL: see below. */
     const char *implementation;
+    uint32_t variant; /* of that one: 0 as it estimates, n its n-th */
 } rnl_gemm_params;
 
 /*
@@ -31,9 +32,9 @@ RNL_API RNL_NODISCARD rnl_status rnl_op_gemm(rnl_step_list *list, const rnl_gemm
 /* The float32 elements of scratch that rnl_op_gemm wants for this product, 0 for none. They hold nothing before or
  * after.
  */
-RNL_API RNL_NODISCARD rnl_status rnl_gemm_scratch(const rnl_device *device, const rnl_gemm_params *params,
-                                                  const rnl_view *a, const rnl_view *b, const rnl_view *c,
-                                                  const rnl_view *dst, int64_t *out_floats);
+RNL_API RNL_NODISCARD rnl_status rnl_gemm_scratch(rnl_device *device, const rnl_gemm_params *params, const rnl_view *a,
+                                                  const rnl_view *b, const rnl_view *c, const rnl_view *dst,
+                                                  int64_t *out_floats);
 
 /*
  * A second factor of f32, f16 or bf16 that is used more than once can be packed beforehand. Its packed form depends on
@@ -45,6 +46,13 @@ RNL_API RNL_NODISCARD rnl_status rnl_gemm_scratch(const rnl_device *device, cons
  */
 RNL_API RNL_NODISCARD rnl_status rnl_gemm_packed(const rnl_device *device, const rnl_view *b, int64_t *out_floats);
 RNL_API RNL_NODISCARD rnl_status rnl_op_gemm_pack(rnl_step_list *list, const rnl_view *b, const rnl_view *packed);
+
+/* The implementations' names behind the colon, best first; as many as there is room for. Returns how many there are. */
+RNL_API size_t rnl_gemm_names(const char **out_names, size_t capacity);
+/* Where the tuning table has what is the fastest for a product: see gemm_choice.h. */
+RNL_API RNL_NODISCARD rnl_status rnl_gemm_place(rnl_device *device, const rnl_gemm_params *params, const rnl_view *a,
+                                                const rnl_view *b, const rnl_view *c, const rnl_view *dst,
+                                                rnl_hash *out_place);
 
 /* Executes an RNL_STEP_CLBLAST_GEMM step: `buffers[i]` is the memory of a, b, c. One call at a time in the process. */
 RNL_API RNL_NODISCARD rnl_status rnl_clblast_run(struct rnl_stream *stream, const rnl_clblast_gemm *gemm, cl_mem a,

@@ -3,6 +3,7 @@
 #include "ops/gemm_api.h"
 #include "base/memory.h"
 #include "base/status.h"
+#include "ops/gemm.h"
 #include <string.h>
 
 static rnl_status build(const rnl_step_list *steps)
@@ -89,7 +90,7 @@ static rnl_status prepare(rnl_gemm *gemm)
 {
     const rnl_gemm_mode mode = {.alpha = gemm->form.desc.alpha, .beta = gemm->form.desc.beta};
     rnl_gemm_plan *plan;
-    gemm->info = (rnl_gemm_info){.implementation = "", .variant = UINT32_MAX};
+    gemm->info = (rnl_gemm_info){.implementation = ""};
     if (gemm->form.desc.implementation)
         TRY(rnl_strdup(gemm->form.desc.implementation, &gemm->implementation));
     gemm->form.desc.implementation = gemm->implementation;
@@ -155,5 +156,15 @@ void rnl_gemm_release(rnl_gemm *gemm)
 
 void rnl_gemm_get_info(const rnl_gemm *gemm, rnl_gemm_info *out_info)
 {
-    *out_info = gemm ? gemm->info : (rnl_gemm_info){.implementation = "", .variant = UINT32_MAX};
+    *out_info = gemm ? gemm->info : (rnl_gemm_info){.implementation = ""};
+}
+
+size_t rnl_gemm_implementations(const char **out_names, size_t capacity)
+{
+    static const char *const of_integers[] = {"vnni", "dot"}; /* the others have names that floats' have too */
+    size_t count = rnl_gemm_names(out_names, capacity);
+    for (size_t i = 0; i < sizeof of_integers / sizeof *of_integers; ++i, ++count)
+        if (count < capacity)
+            out_names[count] = of_integers[i];
+    return count;
 }

@@ -20,6 +20,7 @@ typedef struct rnl_gemm_matrix {
 typedef struct rnl_gemm_form {
     rnl_gemm_desc desc; /* with defaults filled in */
     rnl_gemm_matrix a, b, c, residual;
+    uint32_t variant; /* of desc.implementation: see rnl_gemm_params */
     bool integers;
     bool empty;   /* nothing is written */
     bool swapped; /* c's transpose is computed, from b's and a's */

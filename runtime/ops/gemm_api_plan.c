@@ -143,7 +143,8 @@ static rnl_status append_floats(const rnl_gemm_form *form, const rnl_gemm_mode *
     rnl_gemm_params params = {.alpha = mode->alpha,
                               .beta = mode->beta,
                               .chain = p->chain.stage_count ? &p->chain : NULL,
-                              .implementation = form->desc.implementation};
+                              .implementation = form->desc.implementation,
+                              .variant = form->variant};
     int64_t floats = 0;
     rnl_gemm_panels panels;
     if (p->packed_b && rnl_gemm_panels_of(list->device, &p->b, &panels)) {

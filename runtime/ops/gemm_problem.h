@@ -17,6 +17,7 @@ typedef struct rnl_gemm_problem {
     const rnl_chain *chain;          /* or NULL */
     const rnl_view *scratch;         /* or NULL */
     bool packed;                     /* b is a rnl_gemm_packed_view */
+    uint32_t variant;                /* of the implementation: 0 as it estimates, n its n-th */
     bool index64;
     int64_t m, n, k;
     int64_t a_m, a_k, b_k, b_n, c_m, c_n, dst_m, dst_n;                           /* strides */

@@ -7,8 +7,11 @@
 
 static rnl_tile_product make_product(const rnl_gemm_problem *problem)
 {
-    return (rnl_tile_product){
-        .rows = problem->m, .columns = problem->n, .depth = problem->k, .layers = rnl_dims_elements(&problem->batch)};
+    return (rnl_tile_product){.rows = problem->m,
+                              .columns = problem->n,
+                              .depth = problem->k,
+                              .layers = rnl_dims_elements(&problem->batch),
+                              .kind = problem->variant};
 }
 
 int64_t rnl_gemm_tiled_scratch(const rnl_device *device, const rnl_gemm_problem *problem)

@@ -20,6 +20,11 @@ static const rnl_implementation implementations[] = {
 };
 #define IMPLEMENTATIONS (sizeof implementations / sizeof *implementations)
 
+static const char *forced_name(const rnl_qgemm_params *params)
+{
+    return params->implementation ? params->implementation : getenv("RUNNEL_QGEMM");
+}
+
 rnl_status rnl_qgemm_scratch(rnl_device *device, const rnl_qgemm_params *params, const rnl_view *a, const rnl_view *b,
                              const rnl_view *dst, int64_t *out_ints)
 {
@@ -31,7 +36,7 @@ rnl_status rnl_qgemm_scratch(rnl_device *device, const rnl_qgemm_params *params,
         return RNL_OK;
     problem.scratch = &plenty;
     const rnl_implementation *chosen =
-        rnl_implementation_choose(implementations, IMPLEMENTATIONS, getenv("RUNNEL_QGEMM"), device, &problem);
+        rnl_implementation_choose(implementations, IMPLEMENTATIONS, forced_name(params), device, &problem);
     if (chosen && chosen->append != rnl_qgemm_portable_append)
         *out_ints = rnl_qgemm_panel_scratch(&problem);
     return RNL_OK;
@@ -44,5 +49,5 @@ rnl_status rnl_op_qgemm(rnl_step_list *list, const rnl_qgemm_params *params, con
     TRY(rnl_qgemm_describe(list->device, params, a, b, dst, &problem));
     if (rnl_view_elements(dst) == 0)
         return RNL_OK;
-    return rnl_implementation_append(implementations, IMPLEMENTATIONS, getenv("RUNNEL_QGEMM"), list, &problem);
+    return rnl_implementation_append(implementations, IMPLEMENTATIONS, forced_name(params), list, &problem);
 }

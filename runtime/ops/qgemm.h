@@ -17,8 +17,9 @@ typedef struct rnl_qgemm_params {
     const rnl_view *a_scale, *b_scale;
     const rnl_view *dst_scale, *dst_zero_point; /* for dst of I8 and U8; one element; F32, and dst's type */
     const rnl_chain *chain;                     /* for dst of F32: what is done to each result before it is stored */
-    const rnl_view *packed_b; /* what rnl_op_qgemm_pack wrote for this b, whose memory is then not read */
-    const rnl_view *scratch;  /* memory that rnl_qgemm_scratch asked for; without it a slower way is taken */
+    const rnl_view *packed_b;   /* what rnl_op_qgemm_pack wrote for this b, whose memory is then not read */
+    const rnl_view *scratch;    /* memory that rnl_qgemm_scratch asked for; without it a slower way is taken */
+    const char *implementation; /* the name behind the colon: it goes first where it applies. NULL: see below */
 } rnl_qgemm_params;
 
 /*

@@ -79,6 +79,11 @@ static double cycles(const rnl_device *device, const tile_kind *kind, const rnl_
     return sum;
 }
 
+uint32_t rnl_tile_kinds(void)
+{
+    return sizeof kinds / sizeof *kinds;
+}
+
 bool rnl_tile_choose(const rnl_device *device, const rnl_tile_product *product, const rnl_view *scratch,
                      rnl_tile *out_tile)
 {
@@ -87,6 +92,8 @@ bool rnl_tile_choose(const rnl_device *device, const rnl_tile_product *product, 
     double best = 0;
     bool found = false;
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; ++i) {
+        if (product->kind != 0 && product->kind != i + 1)
+            continue;
         for (int64_t parts = 1; fits(device, &kinds[i]) && parts <= MOST_PARTS; parts *= 2) {
             const rnl_tile tile = make_tile(&kinds[i], product, parts);
             const double time = cycles(device, &kinds[i], product, &tile);

@@ -15,7 +15,9 @@ typedef struct rnl_tile {
 /* What is multiplied: `layers` products of rows x depth by depth x columns. */
 typedef struct rnl_tile_product {
     int64_t rows, columns, depth, layers;
+    uint32_t kind; /* of tile, from 1 to rnl_tile_kinds(); 0: any */
 } rnl_tile_product;
+uint32_t rnl_tile_kinds(void);
 
 /*
  * The tile for which the device seems to need least time, with as many parts as `scratch` (NULL: none) has memory for;

@@ -80,19 +80,35 @@ static struct rnl_tuning *get_table(rnl_device *device)
     return table;
 }
 
-uint32_t rnl_tuning_get(rnl_device *device, rnl_hash problem, uint32_t variants)
+static const tuning_entry *find(const struct rnl_tuning *table, rnl_hash problem)
+{
+    return table && table->count ? bsearch(&problem, table->entries, table->count, sizeof *table->entries, compare)
+                                 : NULL;
+}
+
+/* What is forced, where that counts, else what is noted. */
+static uint32_t get(rnl_device *device, rnl_hash problem, uint32_t variants, bool or_forced)
 {
     uint32_t variant = RNL_TUNING_NONE;
     pthread_mutex_lock(&device->lock);
     const struct rnl_tuning *table = get_table(device);
-    const tuning_entry *found =
-        table && table->count ? bsearch(&problem, table->entries, table->count, sizeof *found, compare) : NULL;
-    if (table && table->forced < variants)
+    const tuning_entry *found = find(table, problem);
+    if (or_forced && table && table->forced < variants)
         variant = table->forced;
     else if (found && found->variant < variants)
         variant = (uint32_t)found->variant;
     pthread_mutex_unlock(&device->lock);
     return variant;
+}
+
+uint32_t rnl_tuning_get(rnl_device *device, rnl_hash problem, uint32_t variants)
+{
+    return get(device, problem, variants, true);
+}
+
+uint32_t rnl_tuning_get_noted(rnl_device *device, rnl_hash problem, uint32_t variants)
+{
+    return get(device, problem, variants, false);
 }
 
 rnl_status rnl_tuning_force(rnl_device *device, uint32_t variant)
@@ -128,6 +144,18 @@ rnl_status rnl_tuning_set(rnl_device *device, rnl_hash problem, uint32_t variant
     const rnl_status status = table ? set(table, problem, variant) : rnl_last_error()->status;
     pthread_mutex_unlock(&device->lock);
     return status;
+}
+
+void rnl_tuning_remove(rnl_device *device, rnl_hash problem)
+{
+    pthread_mutex_lock(&device->lock);
+    struct rnl_tuning *table = get_table(device);
+    const tuning_entry *found = find(table, problem);
+    if (found) {
+        tuning_entry *at = &table->entries[found - table->entries];
+        memmove(at, at + 1, (size_t)(&table->entries[--table->count] - at) * sizeof *at);
+    }
+    pthread_mutex_unlock(&device->lock);
 }
 
 void rnl_tuning_save(rnl_device *device)

@@ -86,6 +86,52 @@ START_TEST(types)
 }
 END_TEST
 
+static product_case integers(rnl_dtype a, rnl_dtype b, rnl_dtype c)
+{
+    return (product_case){.desc = {.a_type = a, .b_type = b, .c_type = c, .m = 13, .n = 35, .k = 21, .scale = 0x1p-9F}};
+}
+
+/* Sums are exact; what is scaled is scaled by powers of two, so that halves are met and rounded to even. */
+START_TEST(integer_types)
+{
+    static const rnl_dtype bytes[] = {RNL_U8, RNL_I8}, results[] = {RNL_I32, RNL_I8, RNL_U8, RNL_F32};
+    for (unsigned i = 0; i < (op_small() ? 4 : 16); i++) {
+        product_case test = integers(bytes[i & 1], bytes[i >> 1 & 1], results[i >> 2]);
+        const bool is_float = test.desc.c_type == RNL_F32, is_byte = !is_float && test.desc.c_type != RNL_I32;
+        test.desc.a_zero = i & 1 ? -3 : 7;
+        test.desc.b_zero = i & 2 ? 5 : 0;
+        test.desc.c_zero = is_byte ? (int32_t)(i & 3) : 0;
+        test.desc.transpose_b = i & 4;
+        test.desc.bias = i % 3 ? RNL_GEMM_BIAS_COLUMNS : RNL_GEMM_BIAS_NONE;
+        test.desc.activation = is_float ? RNL_GEMM_SILU : RNL_GEMM_LINEAR;
+        test.desc.residual = is_float;
+        test.packed_b = i % 5 == 1;
+        test.once = !test.packed_b;
+        run(test);
+    }
+}
+END_TEST
+
+/* Both orders, a bias along either side, a scale for each column, packed, and in batches. */
+START_TEST(integer_sides)
+{
+    for (unsigned i = 0; i < (op_small() ? 4 : 24); i++) {
+        product_case test = integers(RNL_U8, RNL_I8, i % 3 == 0 ? RNL_I32 : i % 3 == 1 ? RNL_U8 : RNL_F32);
+        test.desc.order = i & 1 ? RNL_GEMM_COLUMN_MAJOR : RNL_GEMM_ROW_MAJOR;
+        test.desc.bias = i & 2 ? RNL_GEMM_BIAS_ROWS : RNL_GEMM_BIAS_COLUMNS;
+        if (i & 4 && (!(i & 2) || test.desc.c_type == RNL_F32))
+            test.desc.scale = 0;
+        test.desc.a_zero = 128, test.desc.b_zero = -1;
+        test.desc.batch = i & 8 ? 3 : 1;
+        test.packed_a = i >= 16, test.packed_b = i >= 16;
+        run(test);
+    }
+    product_case empty = integers(RNL_I8, RNL_I8, RNL_U8);
+    empty.desc.k = 0, empty.desc.c_zero = 9;
+    run(empty);
+}
+END_TEST
+
 START_TEST(batches)
 {
     for (int i = 0; i < (op_small() ? 4 : 12); i++) {
@@ -255,6 +301,8 @@ int main(void)
     tcase_add_test(tests, sizes);
     tcase_add_test(tests, ends);
     tcase_add_test(tests, types);
+    tcase_add_test(tests, integer_types);
+    tcase_add_test(tests, integer_sides);
     tcase_add_test(tests, batches);
     tcase_add_test(tests, packed);
     tcase_add_test(tests, zeros);

@@ -134,7 +134,6 @@ RNL_API RNL_NODISCARD rnl_status rnl_stream_gemm(rnl_stream *stream, rnl_gemm *g
 typedef struct rnl_gemm_info {
     const char *implementation; /* "gemm:panel", of operands that are not packed; static. "" for an empty product */
     uint32_t launches;
-    uint32_t variant;      /* of the implementation's tiles, as rnl_gemm_tune numbers them; UINT32_MAX: as estimated */
     uint64_t flops, bytes; /* that the product needs at least */
     size_t scratch_bytes;
 } rnl_gemm_info;
