@@ -8,6 +8,7 @@
 
 /* NULL ends each command's list. */
 static const rnl_subject *const subjects[] = {
+    &rnl_subject_bench_gemm,
     NULL,
 };
 

@@ -39,6 +39,7 @@ rnl_status rnl_gemm_find_plan(rnl_gemm *gemm, const rnl_gemm_mode *mode, rnl_gem
     GOTO(build(&plan.steps));
     rnl_step_list_free(&oldest->steps);
     *oldest = plan;
+    gemm->noted = NULL;
     oldest->used = ++gemm->uses;
     *out_plan = oldest;
 done:
@@ -61,11 +62,16 @@ rnl_status rnl_gemm_reserve(rnl_gemm_workspace *workspace, rnl_device *device, r
     return RNL_OK;
 }
 
-static void note(rnl_gemm_info *info, const rnl_gemm_plan *plan)
+void rnl_gemm_note(rnl_gemm *gemm, const rnl_gemm_plan *plan)
 {
     const rnl_step_list *steps = &plan->steps;
+    rnl_gemm_info *info = &gemm->info;
+    if (gemm->noted == plan)
+        return;
+    gemm->noted = plan;
     info->launches = (uint32_t)steps->step_count;
     info->scratch_bytes = plan->scratch_bytes;
+    info->flops = 0;
     for (size_t i = 0; i < steps->step_count; ++i) {
         info->flops += steps->steps[i].flops;
         info->implementation = steps->steps[i].implementation;
@@ -100,7 +106,7 @@ static rnl_status prepare(rnl_gemm *gemm)
     if (gemm->form.integers)
         TRY(rnl_buffer_create(gemm->device, RNL_MEMORY_DEVICE, 4 * RNL_GEMM_CONSTANT_BYTES, &gemm->constants));
     TRY(rnl_gemm_find_plan(gemm, &mode, &plan));
-    note(&gemm->info, plan);
+    rnl_gemm_note(gemm, plan);
     gemm->info.bytes = needed_bytes(&gemm->form);
     return gemm->workspace == &gemm->own ? rnl_gemm_reserve(&gemm->own, gemm->device, NULL, plan->scratch_bytes)
                                          : RNL_OK;

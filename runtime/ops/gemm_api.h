@@ -122,6 +122,7 @@ struct rnl_gemm {
     rnl_kernel_set *kernels;
     rnl_gemm_plan plans[RNL_GEMM_PLANS];
     uint64_t uses;
+    const rnl_gemm_plan *noted; /* in `info` */
     rnl_gemm_workspace own, *workspace;
     rnl_buffer *constants; /* integers only */
     bool constants_written;
@@ -132,6 +133,8 @@ RNL_NODISCARD rnl_status rnl_gemm_create_in(rnl_device *device, const rnl_gemm_d
                                             rnl_gemm_workspace *workspace, rnl_gemm **out_gemm);
 /* The plan of a mode, made if need be. Its programs are built. */
 RNL_NODISCARD rnl_status rnl_gemm_find_plan(rnl_gemm *gemm, const rnl_gemm_mode *mode, rnl_gemm_plan **out_plan);
+/* Has `info` tell of this plan. */
+void rnl_gemm_note(rnl_gemm *gemm, const rnl_gemm_plan *plan);
 /* Scratch memory of at least that size. Waits for `stream` (NULL: nothing runs) where there was less. */
 RNL_NODISCARD rnl_status rnl_gemm_reserve(rnl_gemm_workspace *workspace, rnl_device *device, rnl_stream *stream,
                                           size_t size_bytes);

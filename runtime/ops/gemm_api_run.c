@@ -117,6 +117,7 @@ rnl_status rnl_stream_gemm(rnl_stream *stream, rnl_gemm *gemm, const rnl_gemm_op
         return RNL_OK;
     TRY(rnl_gemm_mode_of(gemm, &o, &mode));
     TRY(rnl_gemm_find_plan(gemm, &mode, &plan));
+    rnl_gemm_note(gemm, plan);
     TRY(rnl_gemm_reserve(gemm->workspace, gemm->device, stream, plan->scratch_bytes));
     drop_unused(gemm, &mode, &o);
     const rnl_gemm_form *form = &gemm->form;

@@ -131,8 +131,9 @@ RNL_API void rnl_gemm_release(rnl_gemm *gemm);
 /* Enqueues the product of these operands; errors as rnl_gemm_run's. */
 RNL_API RNL_NODISCARD rnl_status rnl_stream_gemm(rnl_stream *stream, rnl_gemm *gemm, const rnl_gemm_operands *operands);
 
+/* Of the last product that was enqueued; before the first, of one whose operands are not packed. */
 typedef struct rnl_gemm_info {
-    const char *implementation; /* "gemm:panel", of operands that are not packed; static. "" for an empty product */
+    const char *implementation; /* "gemm:panel"; static. "" for an empty product */
     uint32_t launches;
     uint64_t flops, bytes; /* that the product needs at least */
     size_t scratch_bytes;
