@@ -8,6 +8,8 @@
 
 /* NULL ends each command's list. */
 static const rnl_subject *const subjects[] = {
+    &rnl_subject_bench_launch,
+    &rnl_subject_tune_launch,
     &rnl_subject_bench_gemm,
     NULL,
 };

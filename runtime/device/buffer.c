@@ -2,6 +2,7 @@
 #include "device/buffer.h"
 
 #include "base/memory.h"
+#include "device/pinned.h"
 #include "device/pool.h"
 
 rnl_status rnl_buffer_create(rnl_device *device, rnl_memory memory, size_t size_bytes, rnl_buffer **out_buffer)
@@ -13,17 +14,19 @@ rnl_status rnl_buffer_create(rnl_device *device, rnl_memory memory, size_t size_
         return FAIL(RNL_INVALID_ARGUMENT, "memory of the unknown kind %d was asked for", (int)memory);
     rnl_buffer *buffer;
     TRY(rnl_alloc(1, sizeof *buffer, &buffer));
-    rnl_status status = rnl_pool_take(device->pool, memory, size_bytes, &buffer->block);
+    buffer->device = device;
+    buffer->size_bytes = size_bytes;
+    buffer->kind = memory;
+    rnl_status status = memory == RNL_MEMORY_PINNED
+                            ? rnl_pinned_take(buffer)
+                            : rnl_pool_take(device->pool, memory, size_bytes, &buffer->block);
     if (status != RNL_OK) {
         rnl_free(buffer);
         return status;
     }
     atomic_init(&buffer->references, 1);
-    buffer->device = rnl_device_retain(device);
+    rnl_device_retain(device);
     buffer->memory = buffer->block->memory;
-    buffer->host = buffer->block->host;
-    buffer->size_bytes = size_bytes;
-    buffer->kind = memory;
     *out_buffer = buffer;
     return RNL_OK;
 }
@@ -39,7 +42,10 @@ void rnl_buffer_release(rnl_buffer *buffer)
 {
     if (!buffer || atomic_fetch_sub_explicit(&buffer->references, 1, memory_order_acq_rel) != 1)
         return;
-    if (buffer->block)
+    rnl_buffer_end_map(buffer);
+    if (buffer->give_back)
+        buffer->give_back(buffer);
+    else if (buffer->block)
         rnl_pool_give_back(buffer->device->pool, buffer->block);
     else
         clReleaseMemObject(buffer->memory);

@@ -11,10 +11,29 @@ struct rnl_buffer {
     rnl_device *device; /* retained */
     struct rnl_pool_block *block; /* NULL: `memory` is a caller's, and one reference to it is this buffer's */
     cl_mem memory;
-    void *host; /* pinned only */
+    void *host; /* pinned or wrapped only */
     size_t size_bytes;
     rnl_memory kind;
+    void (*give_back)(rnl_buffer *buffer); /* releases its memory; NULL: as `block` says */
+    bool is_wrapped;                       /* the caller's memory: it has one side */
+    void *pageable;                        /* ours, where pinned memory was not to be had */
+    struct rnl_side_queue *map_queue;      /* which mapped that */
+    rnl_buffer *next_pinned, *previous_pinned;
+    atomic_bool is_mapped; /* rnl_stream_map */
+    void *mapped;          /* by the driver: NULL where nothing had to be */
 };
+
+/* True when the host has the memory that holds, and the device a copy of it. */
+static inline bool rnl_buffer_has_two_sides(const rnl_buffer *buffer)
+{
+    return buffer->host && !buffer->is_wrapped && !buffer->device->maps_in_place;
+}
+
+/* The part lies in a buffer of the stream's device. */
+RNL_NODISCARD rnl_status rnl_buffer_check_part(const rnl_stream *stream, const rnl_buffer *buffer, size_t offset_bytes,
+                                               size_t size_bytes);
+/* For a buffer that is released while it is mapped. */
+void rnl_buffer_end_map(rnl_buffer *buffer);
 
 /*
  * Pinned memory is mapped for its whole life, and what holds is its host side. On a CPU device that is also what

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copies and fills: checked here, because drivers differ in what they notice. */
 #include "device/buffer.h"
+#include "device/traffic.h"
+#include "device/way.h"
 
 /* The driver's answer to an enqueue: a failure leaves a hole in the stream, so it is the stream's. */
 #define ENQUEUE(stream, call) rnl_stream_fail((stream), CL(call))
 
-static rnl_status check_part(const rnl_stream *stream, const rnl_buffer *buffer, size_t offset, size_t size)
+rnl_status rnl_buffer_check_part(const rnl_stream *stream, const rnl_buffer *buffer, size_t offset, size_t size)
 {
     if (!buffer)
         return FAIL(RNL_INVALID_ARGUMENT, "a copy needs a buffer, and there is none");
@@ -20,19 +22,15 @@ static rnl_status check_part(const rnl_stream *stream, const rnl_buffer *buffer,
 
 static rnl_status put(rnl_stream *stream, const rnl_buffer *dst, size_t offset, const void *src, size_t size)
 {
+    rnl_traffic_add(&stream->device->traffic.to_device, size);
     return ENQUEUE(stream,
                    clEnqueueWriteBuffer(stream->queue, dst->memory, CL_FALSE, offset, size, src, 0, NULL, NULL));
 }
 
 static rnl_status take(rnl_stream *stream, void *dst, const rnl_buffer *src, size_t offset, size_t size)
 {
+    rnl_traffic_add(&stream->device->traffic.to_host, size);
     return ENQUEUE(stream, clEnqueueReadBuffer(stream->queue, src->memory, CL_FALSE, offset, size, dst, 0, NULL, NULL));
-}
-
-/* True when the host has the memory that holds, and the device a copy of it. */
-static bool has_two_sides(const rnl_buffer *buffer)
-{
-    return buffer->host && !buffer->device->maps_in_place;
 }
 
 static char *host_at(const rnl_buffer *buffer, size_t offset)
@@ -42,47 +40,66 @@ static char *host_at(const rnl_buffer *buffer, size_t offset)
 
 rnl_status rnl_buffer_push(rnl_stream *stream, const rnl_buffer *buffer, size_t offset_bytes, size_t size_bytes)
 {
-    if (!has_two_sides(buffer))
+    if (!rnl_buffer_has_two_sides(buffer))
         return RNL_OK;
     return put(stream, buffer, offset_bytes, host_at(buffer, offset_bytes), size_bytes);
 }
 
 rnl_status rnl_buffer_pull(rnl_stream *stream, const rnl_buffer *buffer, size_t offset_bytes, size_t size_bytes)
 {
-    if (!has_two_sides(buffer))
+    if (!rnl_buffer_has_two_sides(buffer))
         return RNL_OK;
     return take(stream, host_at(buffer, offset_bytes), buffer, offset_bytes, size_bytes);
 }
 
 rnl_status rnl_stream_write(rnl_stream *stream, rnl_buffer *dst, size_t dst_offset, const void *src, size_t size_bytes)
 {
-    TRY(check_part(stream, dst, dst_offset, size_bytes));
+    TRY(rnl_buffer_check_part(stream, dst, dst_offset, size_bytes));
     TRY(rnl_stream_check(stream));
     if (size_bytes == 0)
         return RNL_OK;
     if (!src)
         return FAIL(RNL_INVALID_ARGUMENT, "a copy of %zu bytes needs host memory, and there is none", size_bytes);
+    rnl_copy_way way = rnl_copy_way_for(stream->device, RNL_COPY_TO_DEVICE, src, size_bytes);
+    if (way != RNL_COPY_DIRECT && !dst->host)
+        return rnl_stage_write(stream, dst, dst_offset, src, size_bytes, way);
     TRY(put(stream, dst, dst_offset, src, size_bytes));
     return rnl_buffer_pull(stream, dst, dst_offset, size_bytes);
 }
 
 rnl_status rnl_stream_read(rnl_stream *stream, void *dst, rnl_buffer *src, size_t src_offset, size_t size_bytes)
 {
-    TRY(check_part(stream, src, src_offset, size_bytes));
+    TRY(rnl_buffer_check_part(stream, src, src_offset, size_bytes));
     TRY(rnl_stream_check(stream));
     if (size_bytes == 0)
         return RNL_OK;
     if (!dst)
         return FAIL(RNL_INVALID_ARGUMENT, "a copy of %zu bytes needs host memory, and there is none", size_bytes);
+    rnl_copy_way way = rnl_copy_way_for(stream->device, RNL_COPY_TO_HOST, dst, size_bytes);
+    if (way != RNL_COPY_DIRECT && !src->host)
+        return rnl_stage_read(stream, dst, src, src_offset, size_bytes, way);
     TRY(rnl_buffer_push(stream, src, src_offset, size_bytes));
     return take(stream, dst, src, src_offset, size_bytes);
+}
+
+/* Pinned memory is the host's, also where commands use it as they do any other. */
+static rnl_status copy_on_device(rnl_stream *stream, const rnl_buffer *dst, size_t dst_offset, const rnl_buffer *src,
+                                 size_t src_offset, size_t size)
+{
+    rnl_traffic *traffic = &stream->device->traffic;
+    rnl_traffic_add(src->host && !dst->host   ? &traffic->to_device
+                    : dst->host && !src->host ? &traffic->to_host
+                                              : &traffic->on_device,
+                    size);
+    return ENQUEUE(stream, clEnqueueCopyBuffer(stream->queue, src->memory, dst->memory, src_offset, dst_offset, size, 0,
+                                               NULL, NULL));
 }
 
 rnl_status rnl_stream_copy(rnl_stream *stream, rnl_buffer *dst, size_t dst_offset, rnl_buffer *src, size_t src_offset,
                            size_t size_bytes)
 {
-    TRY(check_part(stream, dst, dst_offset, size_bytes));
-    TRY(check_part(stream, src, src_offset, size_bytes));
+    TRY(rnl_buffer_check_part(stream, dst, dst_offset, size_bytes));
+    TRY(rnl_buffer_check_part(stream, src, src_offset, size_bytes));
     TRY(rnl_stream_check(stream));
     if (size_bytes == 0)
         return RNL_OK;
@@ -90,11 +107,10 @@ rnl_status rnl_stream_copy(rnl_stream *stream, rnl_buffer *dst, size_t dst_offse
     if (dst->memory == src->memory && distance < size_bytes)
         return FAIL(RNL_INVALID_ARGUMENT, "a copy of %zu bytes from %zu to %zu of one buffer overlaps itself",
                     size_bytes, src_offset, dst_offset);
-    if (has_two_sides(dst) && !has_two_sides(src))
+    if (rnl_buffer_has_two_sides(dst) && !rnl_buffer_has_two_sides(src))
         return take(stream, host_at(dst, dst_offset), src, src_offset, size_bytes);
-    if (!has_two_sides(src))
-        return ENQUEUE(stream, clEnqueueCopyBuffer(stream->queue, src->memory, dst->memory, src_offset, dst_offset,
-                                                   size_bytes, 0, NULL, NULL));
+    if (!rnl_buffer_has_two_sides(src))
+        return copy_on_device(stream, dst, dst_offset, src, src_offset, size_bytes);
     TRY(put(stream, dst, dst_offset, host_at(src, src_offset), size_bytes));
     return rnl_buffer_pull(stream, dst, dst_offset, size_bytes);
 }
@@ -102,7 +118,7 @@ rnl_status rnl_stream_copy(rnl_stream *stream, rnl_buffer *dst, size_t dst_offse
 rnl_status rnl_stream_fill(rnl_stream *stream, rnl_buffer *dst, size_t dst_offset, const void *pattern,
                            size_t pattern_bytes, size_t size_bytes)
 {
-    TRY(check_part(stream, dst, dst_offset, size_bytes));
+    TRY(rnl_buffer_check_part(stream, dst, dst_offset, size_bytes));
     TRY(rnl_stream_check(stream));
     if (!pattern || pattern_bytes == 0 || pattern_bytes > 16 || (pattern_bytes & (pattern_bytes - 1)) != 0)
         return FAIL(RNL_INVALID_ARGUMENT, "a pattern to fill with has 1, 2, 4, 8 or 16 bytes, not %zu", pattern_bytes);

@@ -4,6 +4,7 @@
 
 #include "device/gate.h"
 #include "device/pool.h"
+#include "device/side_queue.h"
 
 rnl_device *rnl_device_retain(rnl_device *device)
 {
@@ -24,6 +25,7 @@ void rnl_device_release(rnl_device *device)
         device->free_tuning(device->tuning);
     if (device->replay)
         device->free_replay(device->replay);
+    rnl_side_queues_destroy(device);
     rnl_pool_destroy(device->pool);
     if (device->context)
         clReleaseContext(device->context);

@@ -13,6 +13,14 @@ struct rnl_program_registry;
 struct rnl_tuning;
 struct rnl_replay;
 
+/* What rnl_copy_stats tells. */
+typedef struct rnl_traffic {
+    atomic_ullong to_device, to_host, on_device, in_place, staged;
+    atomic_ullong pinned, pinned_peak, pinned_refused;
+} rnl_traffic;
+
+#define RNL_COPY_CLASSES 6 /* sizes that differ by a factor of four */
+
 struct rnl_device {
     atomic_uint references;
     rnl_device_info info;
@@ -30,7 +38,7 @@ struct rnl_device {
     void (*free_replay)(struct rnl_replay *replay);
     /* Set by a layer above that uses a library which keeps objects of the context. */
     void (*before_release)(rnl_device *device);
-    pthread_mutex_t lock; /* guards the creation of `programs`, and `tuning` */
+    pthread_mutex_t lock; /* guards the creation of `programs`, `tuning`, and idle_queues */
     atomic_ullong programs_compiled, programs_loaded, kernels_launched;
     /* ops/instruction.h's */
     atomic_uint instructions;
@@ -39,6 +47,15 @@ struct rnl_device {
     bool asks_for_rounding; /* of divisions and roots in our kernels: a GPU may be off by 3 units otherwise */
     struct rnl_gate *gate;  /* where binaries_compile: keeps that apart from launches, see gate.h */
     uint32_t vector_width;  /* floats of the widest useful vector: 16, 8 or 4 */
+    bool copies_in_caller;  /* a thread of ours is no help: its commands, or what waits for them, get stuck */
+    uint64_t pinned_limit_bytes; /* the option; 0: the default */
+    rnl_traffic traffic;
+    atomic_int wraps; /* the caller's memory in place: 0 not tried yet, 1 yes, -1 no */
+    struct rnl_side_queue *idle_queues; /* see side_queue.h */
+    size_t idle_queue_count;
+    /* rnl_copy_way + 1 for each direction and class of sizes, once copies_known: see way.h */
+    atomic_uchar copy_ways[2][RNL_COPY_CLASSES];
+    atomic_bool copies_known;
 };
 
 #endif

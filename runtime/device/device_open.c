@@ -122,6 +122,16 @@ static uint64_t memory_budget(const rnl_device_info *info, uint64_t option)
     return budget;
 }
 
+/*
+ * Oclgrind and pocl's basic device run commands in the thread that waits for them; rusticl's queues (22.3) take up to a
+ * second to see that the host has completed an event.
+ */
+static bool copies_in_caller(const rnl_candidate *chosen)
+{
+    return strcmp(chosen->info.platform, "Oclgrind") == 0 || strcmp(chosen->info.platform, "rusticl") == 0 ||
+           (chosen->is_pocl && strncmp(chosen->info.name, "basic", 5) == 0);
+}
+
 static rnl_status open_chosen(const rnl_candidate *chosen, const rnl_device_options *options, rnl_device **out_device)
 {
     rnl_device *device;
@@ -137,6 +147,8 @@ static rnl_status open_chosen(const rnl_candidate *chosen, const rnl_device_opti
     device->id = chosen->id;
     device->maps_in_place = chosen->info.type == RNL_DEVICE_CPU;
     device->binaries_compile = chosen->is_pocl;
+    device->copies_in_caller = copies_in_caller(chosen);
+    device->pinned_limit_bytes = options->pinned_limit_bytes;
     device->asks_for_rounding = chosen->rounds_divisions && chosen->info.type == RNL_DEVICE_GPU;
     device->vector_width = vector_width(chosen);
     if (device->binaries_compile)

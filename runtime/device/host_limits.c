@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define PATH_BYTES 4096
 
@@ -135,4 +136,10 @@ uint32_t rnl_host_cpus(void)
     if (sched_getaffinity(0, sizeof allowed, &allowed) == 0 && (uint64_t)CPU_COUNT(&allowed) < count)
         count = (uint64_t)CPU_COUNT(&allowed);
     return count < 1 ? 1 : count > UINT32_MAX ? UINT32_MAX : (uint32_t)count;
+}
+
+uint64_t rnl_host_memory_bytes(void)
+{
+    long pages = sysconf(_SC_PHYS_PAGES), bytes = sysconf(_SC_PAGESIZE);
+    return pages > 0 && bytes > 0 ? (uint64_t)pages * (uint64_t)bytes : UINT64_MAX;
 }

@@ -13,6 +13,9 @@
 uint64_t rnl_cgroup_memory_limit(const char *groups, const char *root);
 uint64_t rnl_cgroup_cpu_limit(const char *groups, const char *root);
 
+/* The machine's main memory; UINT64_MAX when it does not say. */
+uint64_t rnl_host_memory_bytes(void);
+
 /* The processors that this process may run on at once: its affinity and its control groups' limit. At least 1. */
 uint32_t rnl_host_cpus(void);
 

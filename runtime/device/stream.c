@@ -3,6 +3,7 @@
 
 #include "base/memory.h"
 #include "device/gate.h"
+#include "device/mover.h"
 
 rnl_status rnl_stream_take_queue(rnl_device *device, cl_command_queue queue, rnl_stream **out_stream)
 {
@@ -72,6 +73,7 @@ void rnl_stream_release(rnl_stream *stream)
         clFinish(stream->queue);
     leave(stream);
     clReleaseCommandQueue(stream->queue);
+    rnl_mover_free(stream->mover);
     pthread_mutex_destroy(&stream->lock);
     rnl_device_release(stream->device);
     rnl_free(stream);
@@ -121,6 +123,8 @@ static rnl_status finish(rnl_stream *stream)
     rnl_status status = CL(clEnqueueMarkerWithWaitList(stream->queue, 0, NULL, &marker));
     rnl_stream_fail(stream, status);
     cl_int code = clFinish(stream->queue);
+    if (marker && stream->has_turns)
+        clWaitForEvents(1, &marker);
     leave(stream);
     if (rnl_cl_fault_pending())
         code = rnl_cl_fault();
@@ -136,6 +140,8 @@ static rnl_status finish(rnl_stream *stream)
 rnl_status rnl_stream_synchronize(rnl_stream *stream)
 {
     rnl_status status = finish(stream);
+    rnl_mover_wait(stream);
+    stream->has_turns = false;
     return status == RNL_OK ? rnl_stream_check(stream) : status;
 }
 

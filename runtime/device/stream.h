@@ -13,6 +13,8 @@ struct rnl_stream {
     pthread_mutex_t lock; /* guards `failure`: events read it from other threads */
     rnl_error failure;    /* first failure, sticky; status RNL_OK while there is none */
     bool is_inside;       /* of the device's gate: kernels were launched and not waited for yet */
+    struct rnl_mover *mover; /* mover.h; NULL until there was a job */
+    bool has_turns;          /* since it was synchronised last: see mover.h */
     cl_event *event;      /* where the next launches leave their events; NULL: nowhere */
     struct rnl_gemm_cache *gemms; /* ops/gemm_api_cache.c's, which sets the hook that waits for its products */
     void (*free_gemms)(rnl_stream *stream);

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "device/enumerate.h"
 
+#include "base/log.h"
+#include "base/memory.h"
+#include "device/place.h"
+
 #include <hwloc.h>
 #include <hwloc/opencl.h>
 #include <pthread.h>
@@ -53,4 +57,51 @@ int32_t rnl_device_numa_node(const rnl_candidate *item)
     hwloc_bitmap_free(nodes);
     hwloc_bitmap_free(processors);
     return node;
+}
+
+/* ---- Allocating near a device ---- */
+
+struct rnl_place {
+    hwloc_bitmap_t nodes; /* as before */
+    hwloc_membind_policy_t policy;
+};
+
+static void free_place(rnl_place *place)
+{
+    if (place)
+        hwloc_bitmap_free(place->nodes);
+    rnl_free(place);
+}
+
+static bool bind_thread(hwloc_const_bitmap_t nodes, hwloc_membind_policy_t policy)
+{
+    return hwloc_set_membind(topology, nodes, policy, HWLOC_MEMBIND_THREAD | HWLOC_MEMBIND_BYNODESET) == 0;
+}
+
+rnl_place *rnl_place_enter(int32_t numa_node)
+{
+    /* A node is known from the topology, so that is loaded where it is not -1. */
+    if (numa_node < 0 || !topology || hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_NUMANODE) < 2)
+        return NULL;
+    rnl_place *place = NULL;
+    hwloc_bitmap_t wanted = hwloc_bitmap_alloc();
+    bool bound = false;
+    if (wanted && rnl_alloc(1, sizeof *place, &place) == RNL_OK && (place->nodes = hwloc_bitmap_alloc()) &&
+        hwloc_get_membind(topology, place->nodes, &place->policy, HWLOC_MEMBIND_THREAD | HWLOC_MEMBIND_BYNODESET) == 0) {
+        hwloc_bitmap_only(wanted, (unsigned)numa_node);
+        bound = bind_thread(wanted, HWLOC_MEMBIND_BIND);
+    }
+    hwloc_bitmap_free(wanted);
+    if (bound)
+        return place;
+    rnl_log(RNL_LOG_DEBUG, "pinned memory cannot be bound to NUMA node %d", (int)numa_node);
+    free_place(place);
+    return NULL;
+}
+
+void rnl_place_leave(rnl_place *place)
+{
+    if (place && !bind_thread(place->nodes, place->policy))
+        rnl_log(RNL_LOG_DEBUG, "the thread's memory stays bound to a NUMA node");
+    free_place(place);
 }

@@ -178,10 +178,11 @@ typedef struct rnl_device_options {
      * than the process may run, by its affinity and control groups, where the driver can divide the device. */
     uint32_t compute_units;
     uint64_t memory_limit_bytes; /* the pool's budget; 0 = the least of device, host and cgroup limits */
+    uint64_t pinned_limit_bytes; /* of all pinned buffers; 0 = an eighth of what the host, or its cgroup, has */
 } rnl_device_options;
 #define RNL_DEVICE_OPTIONS_INIT                                                                                        \
     {                                                                                                                  \
-        sizeof(rnl_device_options), 0, 0                                                                               \
+        sizeof(rnl_device_options), 0, 0, 0                                                                             \
     }
 
 /*

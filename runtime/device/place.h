@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where on the machine memory is allocated. */
+#ifndef RUNNEL_DEVICE_PLACE_H
+#define RUNNEL_DEVICE_PLACE_H
+
+#include <runnel/rt.h>
+
+typedef struct rnl_place rnl_place;
+
+/*
+ * What the calling thread allocates comes from this NUMA node (hwloc's index) from now on, until it leaves. NULL, and
+ * no change, where the node is -1, the machine has one only, or it does not let us.
+ */
+rnl_place *rnl_place_enter(int32_t numa_node);
+void rnl_place_leave(rnl_place *place);
+
+#endif
