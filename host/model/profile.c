@@ -79,9 +79,10 @@ static rnl_status collect(rnl_session *session, bool *out_timed)
 /* The session's own stream rests meanwhile: it keeps no times. A failure may have put another one in place of this. */
 static rnl_status run_timed(rnl_session *session, const rnl_tensor *inputs, size_t input_count, bool *out_timed)
 {
+    const rnl_stream_options options = {.struct_size = sizeof options, .timed = true};
     rnl_stream *usual = session->stream, *timed = NULL;
     *out_timed = false;
-    TRY(rnl_stream_create_timed(session->model->device, &timed));
+    TRY(rnl_stream_create_with(session->model->device, &options, &timed));
     session->stream = timed;
     session->is_profiled = true;
     rnl_status status = rnl_session_execute(session, inputs, input_count, NULL, 0);

@@ -5,6 +5,7 @@
 #include "device/gate.h"
 #include "device/pool.h"
 #include "device/side_queue.h"
+#include "device/waiter.h"
 
 rnl_device *rnl_device_retain(rnl_device *device)
 {
@@ -17,6 +18,7 @@ void rnl_device_release(rnl_device *device)
 {
     if (!device || atomic_fetch_sub_explicit(&device->references, 1, memory_order_acq_rel) != 1)
         return;
+    rnl_waiter_end(device->waiter);
     if (device->before_release)
         device->before_release(device);
     if (device->programs)

@@ -12,6 +12,7 @@ struct rnl_gate;
 struct rnl_program_registry;
 struct rnl_tuning;
 struct rnl_replay;
+struct rnl_waiter;
 
 /* What rnl_copy_stats tells. */
 typedef struct rnl_traffic {
@@ -38,13 +39,15 @@ struct rnl_device {
     void (*free_replay)(struct rnl_replay *replay);
     /* Set by a layer above that uses a library which keeps objects of the context. */
     void (*before_release)(rnl_device *device);
-    pthread_mutex_t lock; /* guards the creation of `programs`, `tuning`, and idle_queues */
+    struct rnl_waiter *waiter; /* NULL until it is needed */
+    pthread_mutex_t lock;      /* guards the creation of `programs`, `tuning`, `waiter`, and idle_queues */
     atomic_ullong programs_compiled, programs_loaded, kernels_launched;
     /* ops/instruction.h's */
     atomic_uint instructions;
     bool maps_in_place;     /* a mapped buffer's host memory is the memory that commands use: see buffer.h */
     bool binaries_compile;  /* asking for a program's binary takes as long as building it */
     bool asks_for_rounding; /* of divisions and roots in our kernels: a GPU may be off by 3 units otherwise */
+    bool runs_in_caller;    /* commands run in the thread that enqueues them, which user events lock up */
     struct rnl_gate *gate;  /* where binaries_compile: keeps that apart from launches, see gate.h */
     uint32_t vector_width;  /* floats of the widest useful vector: 16, 8 or 4 */
     bool copies_in_caller;  /* a thread of ours is no help: its commands, or what waits for them, get stuck */

@@ -10,6 +10,7 @@ typedef struct rnl_candidate {
     cl_device_id id;
     rnl_device_info info; /* numa_node is -1: finding it costs a look at the machine's topology */
     bool is_pocl;
+    bool runs_in_caller;          /* commands run in the thread that enqueues them */
     bool tells_place;             /* by an extension that hwloc asks */
     bool rounds_divisions;        /* and roots correctly, when asked to */
     uint32_t native_vector_width; /* floats */

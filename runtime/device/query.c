@@ -68,6 +68,8 @@ static rnl_status query_names(rnl_candidate *item)
     memcpy(info->platform, platform, sizeof platform);
     item->is_pocl = strcmp(platform, "Portable Computing Language") == 0;
     TRY(query_name(item->id, CL_DEVICE_NAME, info->name, sizeof info->name));
+    item->runs_in_caller =
+        strcmp(platform, "Oclgrind") == 0 || (item->is_pocl && strncmp(info->name, "basic", strlen("basic")) == 0);
     TRY(query_name(item->id, CL_DEVICE_VENDOR, info->vendor, sizeof info->vendor));
     TRY(query_name(item->id, CL_DEVICE_VERSION, info->device_version, sizeof info->device_version));
     TRY(query_name(item->id, CL_DRIVER_VERSION, info->driver_version, sizeof info->driver_version));

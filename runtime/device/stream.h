@@ -3,6 +3,7 @@
 #define RUNNEL_DEVICE_STREAM_H
 
 #include "device/device.h"
+#include "device/fate.h"
 
 struct rnl_gemm_cache;
 
@@ -10,21 +11,21 @@ struct rnl_stream {
     atomic_uint references;
     rnl_device *device; /* retained */
     cl_command_queue queue;
-    pthread_mutex_t lock; /* guards `failure`: events read it from other threads */
-    rnl_error failure;    /* first failure, sticky; status RNL_OK while there is none */
-    bool is_inside;       /* of the device's gate: kernels were launched and not waited for yet */
-    struct rnl_mover *mover; /* mover.h; NULL until there was a job */
-    bool has_turns;          /* since it was synchronised last: see mover.h */
-    cl_event *event;      /* where the next launches leave their events; NULL: nowhere */
+    rnl_fate *fate;               /* its first failure, sticky */
+    rnl_fates waits_for;          /* of the streams that it waited for since it was synchronised last */
+    bool is_inside;               /* of the device's gate: kernels were launched and not waited for yet */
+    struct rnl_mover *mover;      /* mover.h; NULL until there was a job */
+    bool has_turns;               /* since it was synchronised last: see mover.h */
+    cl_event *event;              /* where the next launches leave their events; NULL: nowhere */
     struct rnl_gemm_cache *gemms; /* ops/gemm_api_cache.c's, which sets the hook that waits for its products */
     void (*free_gemms)(rnl_stream *stream);
 };
 
-/* As rnl_stream_create, for a stream whose commands note when they ran, where the driver can. */
-RNL_API RNL_NODISCARD rnl_status rnl_stream_create_timed(rnl_device *device, rnl_stream **out_stream);
-
 /* A stream on an in-order queue of the device's context, whose reference it takes, also when it fails. */
 RNL_NODISCARD rnl_status rnl_stream_take_queue(rnl_device *device, cl_command_queue queue, rnl_stream **out_stream);
+
+/* What the last release does, now or when a marker behind the last command `has_ended`. */
+void rnl_stream_destroy(rnl_stream *stream, bool has_ended);
 
 /* Before each launch of a kernel, a library's too. */
 RNL_API void rnl_stream_enter(rnl_stream *stream);
@@ -33,10 +34,15 @@ RNL_API RNL_NODISCARD rnl_status rnl_stream_check(rnl_stream *stream);
 /* Keeps the calling thread's error as the stream's failure if it is the first; returns `status`. RNL_OK is ignored. */
 RNL_API rnl_status rnl_stream_fail(rnl_stream *stream, rnl_status status);
 
+/* It holds no stream, so that releasing an event waits for nothing. */
 struct rnl_event {
     atomic_uint references;
-    rnl_stream *stream; /* retained */
+    rnl_device *device; /* retained */
     cl_event event;
+    rnl_fates fates; /* first its stream's own, then those of what that waited for */
 };
+
+/* A negative state of a command that has ended is its error; clFinish does not tell. */
+RNL_NODISCARD rnl_status rnl_command_check(cl_event event);
 
 #endif

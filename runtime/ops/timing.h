@@ -13,7 +13,7 @@ typedef struct rnl_step_timer {
 
 /* One caller's way to run a plan's steps, and where. */
 typedef struct rnl_step_place {
-    rnl_stream *stream; /* from rnl_stream_create_timed */
+    rnl_stream *stream; /* a timed one */
     rnl_kernel_set *set;
     const rnl_slot_memory *slots;
     size_t slot_count;

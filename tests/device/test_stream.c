@@ -8,7 +8,7 @@
 
 #define BYTES ((size_t)1 << 20)
 
-static rnl_device *device, *other_device;
+static rnl_device *device;
 static rnl_stream *first, *second;
 static rnl_buffer *a, *b;
 static rnl_event *event;
@@ -17,7 +17,6 @@ static unsigned char back[BYTES];
 static void open_all(void)
 {
     device = test_open_device();
-    other_device = test_open_device();
     test_ok(rnl_stream_create(device, &first));
     test_ok(rnl_stream_create(device, &second));
     test_ok(rnl_buffer_create(device, RNL_MEMORY_DEVICE, BYTES, &a));
@@ -33,7 +32,6 @@ static void close_all(void)
     rnl_buffer_release(b);
     rnl_stream_release(first);
     rnl_stream_release(second);
-    rnl_device_release(other_device);
     rnl_device_release(device);
 }
 
@@ -98,17 +96,6 @@ START_TEST(an_empty_stream_synchronises)
     test_ok(rnl_stream_flush(first));
     test_ok(rnl_stream_record(first, &event));
     test_ok(rnl_event_synchronize(event));
-}
-END_TEST
-
-START_TEST(another_devices_event_is_refused)
-{
-    rnl_stream *foreign;
-    test_ok(rnl_stream_create(other_device, &foreign));
-    test_ok(rnl_stream_record(first, &event));
-    test_fails(RNL_INVALID_ARGUMENT, "another device", rnl_stream_wait(foreign, event));
-    test_ok(rnl_stream_synchronize(foreign));
-    rnl_stream_release(foreign);
 }
 END_TEST
 
@@ -199,7 +186,6 @@ int main(void)
     tcase_add_test(test_case, a_stream_waits_for_another);
     tcase_add_test(test_case, an_event_waits_for_what_came_before);
     tcase_add_test(test_case, an_empty_stream_synchronises);
-    tcase_add_test(test_case, another_devices_event_is_refused);
     tcase_add_test(test_case, the_first_failure_stays);
     tcase_add_test(test_case, a_failure_goes_to_the_stream_that_waits);
     tcase_add_test(test_case, threads_have_streams_of_their_own);

@@ -222,6 +222,18 @@ RNL_API size_t rnl_cache_dir(char *out_path, size_t capacity);
 /* One in-order queue. A stream is used by one thread at a time; it keeps its first failure and returns it ever after.
  */
 RNL_API RNL_NODISCARD rnl_status rnl_stream_create(rnl_device *device, rnl_stream **out_stream);
+
+typedef struct rnl_stream_options {
+    size_t struct_size;
+    bool timed; /* its events know when they happened, where the driver can tell: rnl_event_elapsed */
+} rnl_stream_options;
+#define RNL_STREAM_OPTIONS_INIT                                                                                        \
+    {                                                                                                                  \
+        sizeof(rnl_stream_options), false                                                                              \
+    }
+/* `options` may be NULL. */
+RNL_API RNL_NODISCARD rnl_status rnl_stream_create_with(rnl_device *device, const rnl_stream_options *options,
+                                                        rnl_stream **out_stream);
 RNL_API rnl_stream *rnl_stream_retain(rnl_stream *stream);
 /* Waits for nothing: commands that were enqueued still run. */
 RNL_API void rnl_stream_release(rnl_stream *stream);
@@ -230,14 +242,39 @@ RNL_API RNL_NODISCARD rnl_status rnl_stream_flush(rnl_stream *stream);
 /* Blocks until everything enqueued has run; returns the stream's first failure. */
 RNL_API RNL_NODISCARD rnl_status rnl_stream_synchronize(rnl_stream *stream);
 
-/* A point in the stream; flushes. The event is released by the caller. */
+/* A point in the stream; flushes. The event is released by the caller, whether it has happened or not. */
 RNL_API RNL_NODISCARD rnl_status rnl_stream_record(rnl_stream *stream, rnl_event **out_event);
-/* What is enqueued on `stream` from now on runs after `event`, which must be of the same device. Does not block. */
+/*
+ * What is enqueued on `stream` from now on runs after `event`, which may be of another device, also of another platform.
+ * Does not block, but for pocl's basic device and Oclgrind, which run commands in the thread that enqueues them. The
+ * stream fails when the event's stream fails, or one that that waited for. An event of another device is waited for by
+ * a thread of the waiting stream's device, made with the first such call; the device's last release waits for it.
+ */
 RNL_API RNL_NODISCARD rnl_status rnl_stream_wait(rnl_stream *stream, rnl_event *event);
 RNL_API rnl_event *rnl_event_retain(rnl_event *event);
 RNL_API void rnl_event_release(rnl_event *event);
 /* Blocks until the event has happened; returns the failure of its stream, if any. Any thread. */
 RNL_API RNL_NODISCARD rnl_status rnl_event_synchronize(rnl_event *event);
+/*
+ * Whether the event has happened, without blocking. The failure of its stream, if any, is returned once it has, with
+ * *out_done true. Any thread.
+ */
+RNL_API RNL_NODISCARD rnl_status rnl_event_query(rnl_event *event, bool *out_done);
+
+/* `error` is NULL, or the failure of the event's stream: borrowed for the call. */
+typedef void (*rnl_event_fn)(void *user, const rnl_error *error);
+/*
+ * Calls `notify` once, when the event has happened: from a thread of the event's device that also serves its streams'
+ * waiting, so it should be quick. It may enqueue, record, wait on the device and release anything; blocking for a stream
+ * or an event is RNL_FAILED_PRECONDITION there. The event may be released before; the device's last release waits for
+ * the call. Any thread.
+ */
+RNL_API RNL_NODISCARD rnl_status rnl_event_notify(rnl_event *event, rnl_event_fn notify, void *user);
+/*
+ * Nanoseconds from one event to another, which have happened, on timed streams of one device, by the device's clock.
+ * RNL_UNIMPLEMENTED where the driver has no times (rusticl). Any thread.
+ */
+RNL_API RNL_NODISCARD rnl_status rnl_event_elapsed(rnl_event *from, rnl_event *to, uint64_t *out_ns);
 
 /* ---- Buffers -------------------------------------------------------------------------------------------------- */
 
