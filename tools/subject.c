@@ -11,6 +11,8 @@ static const rnl_subject *const subjects[] = {
     &rnl_subject_bench_launch,
     &rnl_subject_tune_launch,
     &rnl_subject_bench_gemm,
+    &rnl_subject_bench_copy,
+    &rnl_subject_tune_copy,
     NULL,
 };
 

@@ -51,7 +51,7 @@ struct rnl_device {
     struct rnl_gate *gate;  /* where binaries_compile: keeps that apart from launches, see gate.h */
     uint32_t vector_width;  /* floats of the widest useful vector: 16, 8 or 4 */
     bool copies_in_caller;  /* a thread of ours is no help: its commands, or what waits for them, get stuck */
-    uint64_t pinned_limit_bytes; /* the option; 0: the default */
+    atomic_ullong pinned_limit_bytes; /* 0: the default, not asked for yet */
     rnl_traffic traffic;
     atomic_int wraps; /* the caller's memory in place: 0 not tried yet, 1 yes, -1 no */
     struct rnl_side_queue *idle_queues; /* see side_queue.h */

@@ -148,7 +148,7 @@ static rnl_status open_chosen(const rnl_candidate *chosen, const rnl_device_opti
     device->maps_in_place = chosen->info.type == RNL_DEVICE_CPU;
     device->binaries_compile = chosen->is_pocl;
     device->copies_in_caller = copies_in_caller(chosen);
-    device->pinned_limit_bytes = options->pinned_limit_bytes;
+    atomic_init(&device->pinned_limit_bytes, options->pinned_limit_bytes);
     device->runs_in_caller = chosen->runs_in_caller;
     device->asks_for_rounding = chosen->rounds_divisions && chosen->info.type == RNL_DEVICE_GPU;
     device->vector_width = vector_width(chosen);

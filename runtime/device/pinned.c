@@ -48,13 +48,16 @@ bool rnl_pinned_has(const void *memory, size_t size_bytes)
 
 /* ---- The limit ---- */
 
-uint64_t rnl_pinned_limit(const rnl_device *device)
+uint64_t rnl_pinned_limit(rnl_device *device)
 {
-    if (device->pinned_limit_bytes)
-        return device->pinned_limit_bytes;
+    uint64_t limit = atomic_load(&device->pinned_limit_bytes);
+    if (limit)
+        return limit;
     uint64_t host = rnl_host_memory_bytes();
     uint64_t group = rnl_cgroup_memory_limit("/proc/self/cgroup", "/sys/fs/cgroup");
-    return (group < host ? group : host) / 8;
+    limit = (group < host ? group : host) / 8;
+    atomic_store(&device->pinned_limit_bytes, limit);
+    return limit;
 }
 
 static bool reserve(rnl_device *device, size_t size)

@@ -12,7 +12,7 @@
 RNL_NODISCARD rnl_status rnl_pinned_take(rnl_buffer *buffer);
 
 /* What all pinned buffers of the device together may be: an eighth of what the host has, unless an option says. */
-uint64_t rnl_pinned_limit(const rnl_device *device);
+uint64_t rnl_pinned_limit(rnl_device *device);
 
 /* True when the whole part lies in a pinned buffer of this process. Any thread. */
 bool rnl_pinned_has(const void *memory, size_t size_bytes);

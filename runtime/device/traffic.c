@@ -9,7 +9,7 @@ void rnl_traffic_in_place(rnl_device *device, size_t size_bytes)
     rnl_traffic_add(&device->traffic.in_place, size_bytes);
 }
 
-void rnl_device_get_copy_stats(const rnl_device *device, rnl_copy_stats *out_stats)
+void rnl_device_get_copy_stats(rnl_device *device, rnl_copy_stats *out_stats)
 {
     const rnl_traffic *traffic = &device->traffic;
     *out_stats = (rnl_copy_stats){.to_device_bytes = atomic_load(&traffic->to_device),

@@ -20,12 +20,17 @@ static size_t class_of(size_t size)
     return index;
 }
 
+bool rnl_copy_ways_differ(const rnl_device *device)
+{
+    return !device->maps_in_place && !device->info.unified_memory;
+}
+
 /* One thread copies about a quarter of what a fast bus carries. */
 static rnl_copy_way default_way(const rnl_device *device, size_t size)
 {
-    uint32_t cpus = rnl_host_cpus();
-    if (device->maps_in_place || device->info.unified_memory || size < DEFAULT_BYTES)
+    if (!rnl_copy_ways_differ(device) || size < DEFAULT_BYTES)
         return RNL_COPY_DIRECT;
+    uint32_t cpus = rnl_host_cpus(); /* takes longer than a small copy, which none of these is */
     return cpus >= 8 ? RNL_COPY_STAGED_4 : cpus >= 4 ? RNL_COPY_STAGED_2 : RNL_COPY_STAGED_1;
 }
 

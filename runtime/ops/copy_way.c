@@ -76,7 +76,7 @@ static rnl_status measure_size(const bench *b, rnl_copy_measured *measured)
     for (int way = RNL_COPY_DIRECT; way < RNL_COPY_WAYS; way++) {
         TRY(measure_way(b, measured, (rnl_copy_way)way));
         double ns = way == RNL_COPY_DIRECT ? measured->ns[way] * GAIN : measured->ns[way];
-        if (way != RNL_COPY_DIRECT && ns >= least)
+        if (way != RNL_COPY_DIRECT && (ns >= least || !rnl_copy_ways_differ(b->device)))
             continue;
         least = ns;
         measured->best = (rnl_copy_way)way;

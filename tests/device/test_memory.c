@@ -87,7 +87,7 @@ static void close_all(void)
     free(back);
 }
 
-static rnl_copy_stats stats_of(const rnl_device *of)
+static rnl_copy_stats stats_of(rnl_device *of)
 {
     rnl_copy_stats stats;
     rnl_device_get_copy_stats(of, &stats);

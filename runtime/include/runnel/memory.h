@@ -114,7 +114,7 @@ typedef struct rnl_copy_stats {
     uint64_t pinned_refused; /* pinned buffers that became pageable ones */
 } rnl_copy_stats;
 /* Any thread. */
-RNL_API void rnl_device_get_copy_stats(const rnl_device *device, rnl_copy_stats *out_stats);
+RNL_API void rnl_device_get_copy_stats(rnl_device *device, rnl_copy_stats *out_stats);
 
 /* ---- Choosing ------------------------------------------------------------------------------------------------- */
 
@@ -134,7 +134,7 @@ typedef struct rnl_copy_measured {
     rnl_copy_direction direction;
     size_t size_bytes;
     double ns[RNL_COPY_WAYS]; /* of one copy and waiting for it; the least of several */
-    rnl_copy_way best;        /* direct, unless another is at least 5% faster */
+    rnl_copy_way best;        /* direct, unless another is 5% faster, and the device does not share the host's memory */
 } rnl_copy_measured;
 
 /* Called for each size when it has been measured. */
