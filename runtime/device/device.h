@@ -48,6 +48,7 @@ struct rnl_device {
     bool binaries_compile;  /* asking for a program's binary takes as long as building it */
     bool asks_for_rounding; /* of divisions and roots in our kernels: a GPU may be off by 3 units otherwise */
     bool runs_in_caller;    /* commands run in the thread that enqueues them, which user events lock up */
+    atomic_bool is_shared;  /* others may run kernels in its context: see interop.c */
     struct rnl_gate *gate;  /* where binaries_compile: keeps that apart from launches, see gate.h */
     uint32_t vector_width;  /* floats of the widest useful vector: 16, 8 or 4 */
     bool copies_in_caller;  /* a thread of ours is no help: its commands, or what waits for them, get stuck */

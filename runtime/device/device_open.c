@@ -7,6 +7,7 @@
 #include "device/enumerate.h"
 #include "device/gate.h"
 #include "device/host_limits.h"
+#include "device/open.h"
 #include "device/pool.h"
 #include <inttypes.h>
 #include <stdlib.h>
@@ -82,6 +83,17 @@ static rnl_status choose_part(rnl_device *device, uint32_t wanted)
     return take_part(device, wanted ? wanted : allowed);
 }
 
+/* The device's place in a caller's context, or in one of its own. */
+static rnl_status join_context(rnl_device *device, cl_context context, uint32_t compute_units)
+{
+    if (compute_units > 0 && compute_units != device->info.compute_units)
+        return FAIL(RNL_INVALID_ARGUMENT, "%u compute units were asked for on %s, which is wrapped with all of its %u",
+                    (unsigned)compute_units, device->info.name, (unsigned)device->info.compute_units);
+    TRY(CL(clRetainContext(context)));
+    device->context = context;
+    return RNL_OK;
+}
+
 static rnl_status create_context(rnl_device *device)
 {
     const cl_context_properties properties[] = {CL_CONTEXT_PLATFORM, (cl_context_properties)device->platform, 0};
@@ -132,7 +144,9 @@ static bool copies_in_caller(const rnl_candidate *chosen)
            (chosen->is_pocl && strncmp(chosen->info.name, "basic", 5) == 0);
 }
 
-static rnl_status open_chosen(const rnl_candidate *chosen, const rnl_device_options *options, rnl_device **out_device)
+/* In the caller's context, or in one of its own where that is NULL. */
+static rnl_status open_chosen(cl_context context, const rnl_candidate *chosen, const rnl_device_options *options,
+                              rnl_device **out_device)
 {
     rnl_device *device;
     rnl_status status = RNL_OK;
@@ -154,9 +168,13 @@ static rnl_status open_chosen(const rnl_candidate *chosen, const rnl_device_opti
     device->vector_width = vector_width(chosen);
     if (device->binaries_compile)
         GOTO(rnl_gate_create(&device->gate));
-    GOTO(choose_part(device, options->compute_units));
-    GOTO(create_context(device), "opening %s%s", device->info.name,
-         chosen->is_pocl ? " (pocl also fails so when it cannot write to POCL_CACHE_DIR)" : "");
+    if (context) {
+        GOTO(join_context(device, context, options->compute_units));
+    } else {
+        GOTO(choose_part(device, options->compute_units));
+        GOTO(create_context(device), "opening %s%s", device->info.name,
+             chosen->is_pocl ? " (pocl also fails so when it cannot write to POCL_CACHE_DIR)" : "");
+    }
     GOTO(rnl_pool_create(device, memory_budget(&device->info, options->memory_limit_bytes), &device->pool));
     rnl_log(RNL_LOG_INFO, "opened %u:%u %s (%s), %u compute units", (unsigned)device->info.platform_index,
             (unsigned)device->info.device_index, device->info.name, device->info.platform,
@@ -166,6 +184,15 @@ static rnl_status open_chosen(const rnl_candidate *chosen, const rnl_device_opti
 done:
     rnl_device_release(device);
     return status;
+}
+
+rnl_status rnl_device_open_in(cl_context context, const rnl_candidate *chosen, const rnl_device_options *options,
+                              rnl_device **out_device)
+{
+    rnl_device_options known;
+    *out_device = NULL;
+    TRY(copy_options(options, &known));
+    return open_chosen(context, chosen, &known, out_device);
 }
 
 rnl_status rnl_device_open(const char *spec, const rnl_device_options *options, rnl_device **out_device)
@@ -183,7 +210,7 @@ rnl_status rnl_device_open(const char *spec, const rnl_device_options *options, 
     const rnl_candidate *chosen = rnl_candidates_choose(&found, spec);
     if (!chosen)
         GOTO(fail_no_match(&found, spec ? spec : ""));
-    GOTO(open_chosen(chosen, &known, out_device));
+    GOTO(open_chosen(NULL, chosen, &known, out_device));
 done:
     rnl_candidates_free(&found);
     return status;

@@ -99,7 +99,8 @@ static void keep_arg(rnl_command *command, uint32_t at, const rnl_arg *arg)
 {
     command->args[at].buffer = arg->kind == RNL_ARG_BUFFER ? rnl_buffer_retain(arg->buffer) : NULL;
     command->args[at].local_bytes = arg->kind == RNL_ARG_LOCAL ? arg->size_bytes : 0;
-    command->carries = command->carries || (arg->kind == RNL_ARG_BUFFER && arg->buffer->host);
+    command->carries =
+        command->carries || (arg->kind == RNL_ARG_BUFFER && arg->buffer->host && !arg->buffer->is_wrapped);
 }
 
 /* What is left on failure is freed by the caller. */
