@@ -135,7 +135,7 @@ static void save_marked(struct rnl_program_registry *registry, bool paced)
     bool untidy = false;
     for (;;) {
         if (!rnl_gate_try_close(gate)) {
-            if (!paced || registry->hurry)
+            if (!paced || registry->hurry || atomic_load(&registry->device->is_shared))
                 return;
             pause_saving(registry, RETRY_NS);
             continue;
@@ -195,7 +195,7 @@ static struct rnl_program_registry *registry_of(rnl_device *device)
 void rnl_device_save_programs(rnl_device *device)
 {
     struct rnl_program_registry *registry = registry_of(device);
-    if (!registry || !rnl_cache_is_on())
+    if (!registry || !rnl_cache_is_on() || atomic_load(&device->is_shared))
         return;
     rnl_error before = *rnl_last_error();
     pthread_mutex_lock(&registry->lock);
