@@ -43,53 +43,72 @@ static inline uint load_part(__global const uchar *p, int count)
 }
 
 #ifdef VNNI
-// sum += of each lane four products of unsigned bytes of x and signed bytes of y.
+// sum += of each lane four products of unsigned bytes of x and signed bytes of y. Signed bytes of a are y then, and x is
+// b' + 128: what that adds, 128 times the sum of a row of a, is taken off at the end.
 #define ADD_PRODUCTS(sum, x, y) __asm__("vpdpbusd %2,%1,%0" : "+v"(sum) : "v"(x), "v"(y))
 #if IS_UNSIGNED(T_A)
-#define FLIPPED(v) (v)
+#define MULTIPLY(sum, of_a, of_b) ADD_PRODUCTS(sum, of_a, of_b)
+#define OF_B(v) (v)
 #else
-#define FLIPPED(v) ((v) ^ 0x80808080u)
+#define MULTIPLY(sum, of_a, of_b) ADD_PRODUCTS(sum, of_b, of_a)
+#define OF_B(v) ((v) ^ 0x80808080u)
 #endif
-
-// One four of k: of R rows, and of the panel's row at b.
-#define ADD_FOURS(four_of)                                                                                         \
-    do {                                                                                                               \
-        uint16 y[NB];                                                                                                  \
-        _Pragma("unroll") for (int j = 0; j < NB; j++) y[j] = as_uint16(vload16(0, b + j * W));                        \
-        _Pragma("unroll") for (int r = 0; r < R; r++)                                                                  \
-        {                                                                                                              \
-            const uint16 x = FLIPPED((uint16)(four_of(rows[r] + k)));                                                  \
-            _Pragma("unroll") for (int j = 0; j < NB; j++) ADD_PRODUCTS(sum[r * NB + j], x, y[j]);                     \
-        }                                                                                                              \
-        b += PANEL;                                                                                                    \
-    } while (0)
-#define LAST_OF(p) load_part(p, (int)(depth - k))
 
 static inline void multiply(UINTS sum[R * NB], __global const uchar *const rows[R], __global const int *b, idx_t depth,
                             int flip)
 {
+    uint16 now[R * NB];
+#pragma unroll
+    for (int i = 0; i < R * NB; i++)
+        now[i] = 0;
     idx_t k = 0;
-    for (; k + 4 <= depth; k += 4)
-        ADD_FOURS(load_four);
-    if (k < depth)
-        ADD_FOURS(LAST_OF);
+    for (; k + 4 <= depth; k += 4) {
+        uint16 y[NB];
+#pragma unroll
+        for (int j = 0; j < NB; j++)
+            y[j] = OF_B(as_uint16(vload16(0, b + j * W)));
+#pragma unroll
+        for (int r = 0; r < R; r++) {
+            const uint16 x = (uint16)(load_four(rows[r] + k));
+#pragma unroll
+            for (int j = 0; j < NB; j++)
+                MULTIPLY(now[r * NB + j], x, y[j]);
+        }
+        b += PANEL;
+    }
+    // A copy, for loops that need not be unrolled: it compiles much faster.
+#pragma unroll
+    for (int i = 0; i < R * NB; i++)
+        sum[i] = now[i];
+    if (k == depth)
+        return;
+    for (int r = 0; r < R; r++) {
+        const uint16 x = (uint16)(load_part(rows[r] + k, (int)(depth - k)));
+        for (int j = 0; j < NB; j++)
+            MULTIPLY(sum[r * NB + j], x, OF_B(as_uint16(vload16(0, b + j * W))));
+    }
 }
 
+// Of the bytes as they are in memory.
 static inline uint sum_of_row(__global const uchar *row, idx_t k, int flip)
 {
     uint16 sums = 0;
     uint sum = 0;
     idx_t i = 0;
-    for (; i + 64 <= k; i += 64) {
-        const uint16 x = FLIPPED(as_uint16(vload16(0, (__global const int *)(row + i))));
-        ADD_PRODUCTS(sums, x, (uint16)(0x01010101u));
-    }
+    for (; i + 64 <= k; i += 64)
+        MULTIPLY(sums, as_uint16(vload16(0, (__global const int *)(row + i))), (uint16)(0x01010101u));
     for (; i < k; i++)
-        sum += (uint)(row[i] ^ (uchar)(FLIPPED(0u) & 255u));
+        sum += IS_UNSIGNED(T_A) ? (uint)row[i] : (uint)(int)as_char(row[i]);
     const uint8 s8 = sums.lo + sums.hi;
     const uint4 s4 = s8.lo + s8.hi;
     return sum + s4.x + s4.y + s4.z + s4.w;
 }
+// Signed bytes of a, and their zero point, are 128 less than as the others take them.
+#if IS_UNSIGNED(T_A)
+#define LESS 0u
+#else
+#define LESS 128u
+#endif
 #else
 // 255 * 128 * 512 < 2^24
 #define EXACT_ROWS 512
@@ -116,6 +135,8 @@ static inline void multiply(UINTS sum[R * NB], __global const uchar *const rows[
                             int flip)
 {
     idx_t k = 0;
+    for (int i = 0; i < R * NB; i++)
+        sum[i] = 0;
     while (k < depth) {
         const idx_t end = min(k + EXACT_ROWS, depth);
         FLOATS part[R * NB];
@@ -145,62 +166,72 @@ static inline uint sum_of_row(__global const uchar *row, idx_t k, int flip)
         sum += (uint)(row[i] ^ (uchar)flip);
     return sum;
 }
+#define LESS 0u
 #endif
 
-// Rows first … first + R - 1; those from begin on are this work-item's. Rows beyond the last one repeat it, and are not
-// stored.
+// What is added to the sums of W columns, what zero points are multiplied by, and what scales the results.
+#define FIND_COLUMNS                                                                                                   \
+    UINTS added[NB], sums_of_b[NB], zeros_of_b[NB];                                                                    \
+    FLOATS scales[NB];                                                                                                 \
+    for (int j = 0; j < NB; j++) {                                                                                     \
+        const idx_t column = first_column + j * W;                                                                     \
+        const int count = (int)min((idx_t)W, size.s1 - column);                                                        \
+        if (count <= 0)                                                                                                \
+            break;                                                                                                     \
+        sums_of_b[j] = PASTE2_(as_uint, W)(PASTE2_(vload, W)(0, b + j * W));                                           \
+        zeros_of_b[j] = ZEROS_OF_B;                                                                                    \
+        added[j] = BIAS_OF_COLUMNS - (UINTS)(first_zero) * sums_of_b[j];                                               \
+        scales[j] = SCALES_OF_COLUMNS;                                                                                 \
+    }
+#if RESULT == RESULT_I32
+#define SCALES_OF_COLUMNS 1.0f
+#define FIND_SCALES const int lowest = 0, zero = 0
+#else
+#define SCALES_OF_COLUMNS (FLOATS)(scale_of_all) * SCALES_OF_B / (FLOATS)(scale_of_dst)
+#define FIND_SCALES                                                                                                    \
+    const float scale_of_all = SCALE_OF_ALL, scale_of_dst = SCALE_OF_DST;                                              \
+    const int lowest = LOWEST, zero = ZERO_OF_DST
+#endif
+
+// flags.s6 tiles of R rows, one below the other. Rows first … first + R - 1 are multiplied; those from begin on are the
+// tile's. Rows beyond the last one repeat it, and are not stored.
 __kernel void qgemm_panel(QGEMM_ARGUMENTS(int))
 {
     FIND_GRID;
-    const idx_t first_column = grid_column * (W * NB), wish = grid_row * R;
-    if (wish >= size.s0 || first_column >= size.s1 || grid2 >= size.s3)
+    const idx_t first_column = grid_column * (W * NB), first_wish = grid_row * (R * flags.s6);
+    if (first_wish >= size.s0 || first_column >= size.s1 || grid2 >= size.s3)
         return;
     FIND_MATRICES;
-    const idx_t first = size.s0 < R ? 0 : min(wish, size.s0 - R);
-    __global const uchar *rows[R];
-    for (int r = 0; r < R; r++)
-        rows[r] = a + min(first + r, size.s0 - 1) * stride.s0;
     b += first_column / PANEL * stride.s3 + first_column % PANEL;
+    const bool own_zeros = stride.s6 != 0, row_sums = HAS(ROW_SUMS) | (LESS != 0u);
+    const uint first_zero = own_zeros ? 0u : ZERO_OF_A(0) - LESS;
+    FIND_SCALES;
+    FIND_COLUMNS
 
-    UINTS sum[R * NB];
-#pragma unroll
-    for (int i = 0; i < R * NB; i++)
-        sum[i] = 0;
-    multiply(sum, rows, b + PANEL, size.s2, FLIP_A);
-
-#if RESULT != RESULT_I32
-    const float scale_of_all = SCALE_OF_ALL, scale_of_dst = SCALE_OF_DST;
-    const int lowest = LOWEST, zero = ZERO_OF_DST;
-#else
-    const int lowest = 0, zero = 0;
-#endif
-    UINTS added[NB], sums_of_b[NB], zeros_of_b[NB];
-    FLOATS scales[NB];
-    for (int j = 0; j < NB; j++) {
-        const idx_t column = first_column + j * W;
-        const int count = (int)min((idx_t)W, size.s1 - column);
-        if (count <= 0)
-            break;
-        added[j] = BIAS_OF_COLUMNS;
-        sums_of_b[j] = PASTE2_(as_uint, W)(PASTE2_(vload, W)(0, b + j * W));
-        zeros_of_b[j] = ZEROS_OF_B;
-#if RESULT != RESULT_I32
-        scales[j] = (FLOATS)(scale_of_all) * SCALES_OF_B / (FLOATS)(scale_of_dst);
-#else
-        scales[j] = 1.0f;
-#endif
-    }
-    for (int r = (int)(wish - first); r < R && first + r < size.s0; r++) {
-        const uint zero_of_a = ZERO_OF_A(first + r);
-        const uint sum_of_a = (HAS(ROW_SUMS) ? sum_of_row(rows[r], size.s2, FLIP_A) : 0u) - (uint)size.s2 * zero_of_a;
-        for (int j = 0; j < NB; j++) {
-            const idx_t m = first + r, n = first_column + j * W;
-            if (n >= size.s1)
-                break;
-            const UINTS total = sum[r * NB + j] + added[j] - (UINTS)(zero_of_a) * sums_of_b[j] -
-                                zeros_of_b[j] * (UINTS)(sum_of_a);
-            store_vector(dst, dst_offset + m * stride.s4 + n * stride.s5, stride.s5, total, scales[j], lowest, zero,
-                         (int)min((idx_t)W, size.s1 - n), m, n PASS_CHAIN);
+    const idx_t end = min(first_wish + R * flags.s6, size.s0);
+    for (idx_t wish = first_wish; wish < end; wish += R) {
+        const idx_t first = size.s0 < R ? 0 : min(wish, size.s0 - R);
+        __global const uchar *rows[R];
+        for (int r = 0; r < R; r++)
+            rows[r] = a + min(first + r, size.s0 - 1) * stride.s0;
+        UINTS sum[R * NB];
+        multiply(sum, rows, b + PANEL, size.s2, FLIP_A);
+        for (int r = (int)(wish - first); r < R && first + r < size.s0; r++) {
+            const idx_t m = first + r;
+            const uint zero_of_a = own_zeros ? ZERO_OF_A(m) - LESS : first_zero;
+            const uint sum_of_a = row_sums ? sum_of_row(rows[r], size.s2, FLIP_A) : 0u;
+            for (int j = 0; j < NB; j++) {
+                const idx_t n = first_column + j * W;
+                if (n >= size.s1)
+                    break;
+                UINTS total = sum[r * NB + j] + added[j];
+                if (own_zeros)
+                    total -= (UINTS)(zero_of_a) * sums_of_b[j];
+                if (row_sums)
+                    total -= zeros_of_b[j] * (UINTS)(sum_of_a - (uint)size.s2 * zero_of_a) + LESS * sum_of_a;
+                store_vector(dst, dst_offset + m * stride.s4 + n * stride.s5, stride.s5, total, scales[j], lowest, zero,
+                             (int)min((idx_t)W, size.s1 - n), m, n PASS_CHAIN);
+            }
         }
     }
 }

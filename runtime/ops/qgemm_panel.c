@@ -9,6 +9,8 @@
 #include "ops/map.h"
 #include "ops/qgemm_pack.h"
 
+#define MOST_TILES 8
+
 typedef struct panel_plan {
     rnl_qgemm_panels panels;
     rnl_view a_copy; /* row-major; at the beginning of the scratch */
@@ -62,8 +64,8 @@ bool rnl_qgemm_panel_applies(const rnl_device *device, const void *data)
 bool rnl_qgemm_panel_pays(const rnl_device *device, const void *data)
 {
     const rnl_qgemm_problem *p = data;
-    (void)device;
-    return p->packed || p->m >= 8;
+    /* A CPU copies rows of b in vectors, faster than it multiplies in single elements. */
+    return p->packed || p->m >= 8 || (rnl_device_is_cpu(device) && (p->b_n == 1 || p->m > 1));
 }
 
 static rnl_status copy_a(rnl_step_list *list, const rnl_qgemm_problem *p, panel_plan *plan)
@@ -119,6 +121,18 @@ static int64_t tile_rows(int64_t most, int64_t m)
     return m >= most ? most : m <= 1 ? 1 : m <= 2 ? 2 : m <= 4 ? 4 : most;
 }
 
+/* Tiles of rows that a work-item computes: what it has to find out at its start is worth that of a few on a CPU, as
+ * long as all threads have work-items enough to end together. */
+static int32_t tiles_of(const rnl_device *device, const rnl_qgemm_problem *p, int64_t rows)
+{
+    const int64_t row_tiles = (p->m - 1) / rows + 1, columns = (p->n - 1) / RNL_QGEMM_PANEL + 1;
+    int32_t tiles = 1;
+    while (rnl_device_is_cpu(device) && tiles < MOST_TILES &&
+           row_tiles / (2 * tiles) * columns * rnl_dims_elements(&p->batch) >= 16 * (int64_t)device->info.compute_units)
+        tiles *= 2;
+    return tiles;
+}
+
 static rnl_status append_vectors(rnl_step_list *list, const char *name, const rnl_qgemm_problem *given, bool vnni)
 {
     ready r;
@@ -127,9 +141,11 @@ static rnl_status append_vectors(rnl_step_list *list, const char *name, const rn
     TRY(prepare(list, given, &r));
     const rnl_qgemm_problem *p = &r.problem;
     const int64_t width = vnni ? 16 : list->device->vector_width, rows = tile_rows(vnni ? 8 : 4, p->m);
-    const bool rows_first = rnl_device_is_cpu(list->device);
-    const size_t row_tiles = (size_t)((p->m + rows - 1) / rows), column_tiles = (size_t)((p->n - 1) / (2 * width) + 1);
-    const size_t items[3] = {rows_first ? row_tiles : column_tiles, rows_first ? column_tiles : row_tiles,
+    const rnl_qgemm_grid grid = {.rows_first = rnl_device_is_cpu(list->device),
+                                 .tiles = tiles_of(list->device, p, rows)};
+    const size_t row_tiles = (size_t)((p->m - 1) / (rows * grid.tiles) + 1);
+    const size_t column_tiles = (size_t)((p->n - 1) / (2 * width) + 1);
+    const size_t items[3] = {grid.rows_first ? row_tiles : column_tiles, grid.rows_first ? column_tiles : row_tiles,
                              (size_t)rnl_dims_elements(&p->batch)};
     rnl_step_begin(&step, list, name, p->index64);
     if (vnni)
@@ -137,7 +153,7 @@ static rnl_status append_vectors(rnl_step_list *list, const char *name, const rn
     rnl_step_define(&step, "R=%lld -DW=%lld -DNB=2", (long long)rows, (long long)width);
     if (!rnl_qgemm_takes_vectors(p))
         rnl_step_define(&step, "LANES");
-    rnl_qgemm_add_common(&step, p, rows_first, false);
+    rnl_qgemm_add_common(&step, p, &grid);
     rnl_tile_group(list->device, items, local);
     rnl_step_range(&step, 3, items, local);
     return rnl_qgemm_end(&step, p, "qgemm_panel.cl", "qgemm_panel");
@@ -190,7 +206,7 @@ rnl_status rnl_qgemm_dot_append(rnl_step_list *list, const char *name, const voi
     const size_t local[3] = {DOT_LANES, rnl_device_is_cpu(list->device) ? 1 : 4, 1};
     rnl_step_begin(&step, list, name, p->index64);
     rnl_step_define(&step, "DOT -cl-std=CL3.0 -DR=%lld -DC=%lld", (long long)rows, (long long)columns);
-    rnl_qgemm_add_common(&step, p, false, has_aligned_rows(p));
+    rnl_qgemm_add_common(&step, p, &(rnl_qgemm_grid){.fours_of_a = has_aligned_rows(p), .tiles = 1});
     rnl_step_range(&step, 3, items, local);
     return rnl_qgemm_end(&step, p, "qgemm_dot.cl", "qgemm_dot");
 }

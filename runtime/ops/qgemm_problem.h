@@ -48,8 +48,14 @@ bool rnl_qgemm_takes_vectors(const rnl_qgemm_problem *problem);
 /* The byte that is exclusive-or'ed to signed bytes of a, and to unsigned ones of b. */
 int32_t rnl_qgemm_flip(rnl_dtype dtype, bool is_b);
 
+/* How a kernel's work-items are laid out; see flags in clkernels/qgemm.clh. */
+typedef struct rnl_qgemm_grid {
+    bool rows_first, fours_of_a;
+    int32_t tiles; /* of rows, a work-item */
+} rnl_qgemm_grid;
+
 /* The defines and arguments of clkernels/qgemm.clh, with those of the chain. */
-void rnl_qgemm_add_common(rnl_step_builder *step, const rnl_qgemm_problem *problem, bool rows_first, bool fours_of_a);
+void rnl_qgemm_add_common(rnl_step_builder *step, const rnl_qgemm_problem *problem, const rnl_qgemm_grid *grid);
 rnl_status rnl_qgemm_end(rnl_step_builder *step, const rnl_qgemm_problem *problem, const char *file,
                          const char *kernel);
 

@@ -42,17 +42,18 @@ static void add_chain(rnl_step_builder *step, const rnl_qgemm_problem *p)
     rnl_chain_arguments(step, p->chain, 8, (const int64_t(*)[RNL_MAX_RANK])strides, 8);
 }
 
-void rnl_qgemm_add_common(rnl_step_builder *step, const rnl_qgemm_problem *p, bool rows_first, bool fours_of_a)
+void rnl_qgemm_add_common(rnl_step_builder *step, const rnl_qgemm_problem *p, const rnl_qgemm_grid *grid)
 {
     const rnl_view *views[] = {p->a, p->b, p->dst, p->za, p->zb, p->bias, p->a_scale, p->b_scale, p->dst_scale, p->zd};
     const int64_t size[4] = {p->m, p->n, p->k, rnl_dims_elements(&p->batch)};
     const int64_t stride[8] = {p->a_m, p->a_k, p->b_k, p->b_n, p->dst_m, p->dst_n, p->za_m, p->zb_n};
     const int32_t flags[8] = {(int32_t)p->has,
-                              rows_first,
+                              grid->rows_first,
                               rnl_qgemm_flip(p->a->dtype, false),
                               rnl_qgemm_flip(p->b_given->dtype, true),
                               p->dst->dtype == RNL_I8,
-                              fours_of_a};
+                              grid->fours_of_a,
+                              grid->tiles};
     rnl_step_type(step, "T_DST", kernel_type(p->dst->dtype));
     for (size_t i = 0; i < sizeof views / sizeof *views; ++i)
         rnl_step_view(step, views[i]);
@@ -81,7 +82,7 @@ rnl_status rnl_qgemm_portable_append(rnl_step_list *list, const char *name, cons
     size_t local[3];
     rnl_step_builder step;
     rnl_step_begin(&step, list, name, p->index64);
-    rnl_qgemm_add_common(&step, p, false, false);
+    rnl_qgemm_add_common(&step, p, &(rnl_qgemm_grid){.tiles = 1});
     rnl_group_of_64(items, local);
     rnl_step_range(&step, 3, items, local);
     return rnl_qgemm_end(&step, p, "qgemm.cl", "qgemm");
