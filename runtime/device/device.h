@@ -44,17 +44,18 @@ struct rnl_device {
     atomic_ullong programs_compiled, programs_loaded, kernels_launched;
     /* ops/instruction.h's */
     atomic_uint instructions;
-    bool maps_in_place;     /* a mapped buffer's host memory is the memory that commands use: see buffer.h */
-    bool binaries_compile;  /* asking for a program's binary takes as long as building it */
-    bool asks_for_rounding; /* of divisions and roots in our kernels: a GPU may be off by 3 units otherwise */
-    bool runs_in_caller;    /* commands run in the thread that enqueues them, which user events lock up */
-    atomic_bool is_shared;  /* others may run kernels in its context: see interop.c */
-    struct rnl_gate *gate;  /* where binaries_compile: keeps that apart from launches, see gate.h */
-    uint32_t vector_width;  /* floats of the widest useful vector: 16, 8 or 4 */
-    bool copies_in_caller;  /* a thread of ours is no help: its commands, or what waits for them, get stuck */
+    bool maps_in_place;               /* a mapped buffer's host memory is the memory that commands use: see buffer.h */
+    bool binaries_compile;            /* asking for a program's binary takes as long as building it */
+    bool asks_for_rounding;           /* of divisions and roots in our kernels: a GPU may be off by 3 units otherwise */
+    bool runs_in_caller;              /* commands run in the thread that enqueues them, which user events lock up */
+    atomic_bool is_shared;            /* others may run kernels in its context: see interop.c */
+    struct rnl_gate *gate;            /* where binaries_compile: keeps that apart from launches, see gate.h */
+    uint32_t vector_width;            /* floats of the widest useful vector: 16, 8 or 4 */
+    atomic_int matrix_instruction;    /* ops/gemm_matrix.h's */
+    bool copies_in_caller;            /* a thread of ours is no help: its commands, or what waits for them, get stuck */
     atomic_ullong pinned_limit_bytes; /* 0: the default, not asked for yet */
     rnl_traffic traffic;
-    atomic_int wraps; /* the caller's memory in place: 0 not tried yet, 1 yes, -1 no */
+    atomic_int wraps;                   /* the caller's memory in place: 0 not tried yet, 1 yes, -1 no */
     struct rnl_side_queue *idle_queues; /* see side_queue.h */
     size_t idle_queue_count;
     /* rnl_copy_way + 1 for each direction and class of sizes, once copies_known: see way.h */

@@ -2,6 +2,7 @@
 #include "ops/gemm.h"
 #include "base/status.h"
 #include "ops/gemm_choice.h"
+#include "ops/gemm_matrix.h"
 #include "ops/gemm_pack.h"
 #include "ops/implementation.h"
 #include <stdlib.h>
@@ -15,6 +16,7 @@ static bool reads_any_layout(const rnl_device *device, const void *data)
 }
 
 static const rnl_implementation implementations[] = {
+    {"gemm:matrix", rnl_gemm_matrix_applies, rnl_gemm_matrix_pays, rnl_gemm_matrix_append},
     {"gemm:clblast", rnl_gemm_clblast_applies, rnl_gemm_clblast_pays, rnl_gemm_clblast_append},
     {"gemm:tiled", rnl_gemm_tiled_applies, rnl_gemm_tiled_pays, rnl_gemm_tiled_append},
     {"gemm:panel", rnl_gemm_panel_applies, rnl_gemm_panel_pays, rnl_gemm_panel_append},
@@ -55,6 +57,7 @@ rnl_status rnl_gemm_scratch(rnl_device *device, const rnl_gemm_params *params, c
     TRY(describe(device, params, a, b, c, dst, &b_view, &problem));
     if (rnl_view_elements(dst) == 0)
         return RNL_OK;
+    rnl_matrix_find(device);
     problem.scratch = &plenty;
     const rnl_implementation *chosen = rnl_gemm_choose(implementations, IMPLEMENTATIONS, params, device, &problem);
     if (chosen && chosen->append == rnl_gemm_panel_append)
@@ -72,6 +75,7 @@ rnl_status rnl_op_gemm(rnl_step_list *list, const rnl_gemm_params *params, const
     TRY(describe(list->device, params, a, b, c, dst, &b_view, &problem));
     if (rnl_view_elements(dst) == 0)
         return RNL_OK;
+    rnl_matrix_find(list->device);
     const rnl_implementation *it = rnl_gemm_choose(implementations, IMPLEMENTATIONS, params, list->device, &problem);
     if (!it)
         return FAIL(RNL_UNIMPLEMENTED, "no implementation of a matrix product applies");

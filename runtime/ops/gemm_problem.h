@@ -52,6 +52,9 @@ void rnl_gemm_add_arguments(rnl_step_builder *step, const rnl_gemm_problem *prob
 /* Everything that a vector of columns meets when it is stored is a vector, or one element that repeats. */
 bool rnl_gemm_chain_takes_vectors(const rnl_gemm_problem *problem);
 
+bool rnl_gemm_matrix_applies(const rnl_device *device, const void *problem);
+bool rnl_gemm_matrix_pays(const rnl_device *device, const void *problem);
+rnl_status rnl_gemm_matrix_append(rnl_step_list *list, const char *name, const void *problem);
 /* The floats of params.scratch that gemm:tiled wants; 0: none. */
 int64_t rnl_gemm_tiled_scratch(const rnl_device *device, const rnl_gemm_problem *problem);
 bool rnl_gemm_tiled_applies(const rnl_device *device, const void *problem);
