@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/gemm.h"
 #include "base/status.h"
+#include "ops/gemm_bf16.h"
 #include "ops/gemm_choice.h"
 #include "ops/gemm_matrix.h"
 #include "ops/gemm_pack.h"
@@ -15,11 +16,26 @@ static bool reads_any_layout(const rnl_device *device, const void *data)
     return !problem->packed;
 }
 
+/* The form of a packed factor: in pairs where gemm:bf16 reads it, else in floats. */
+static bool find_form(const rnl_device *device, const rnl_view *b, rnl_gemm_panels *out_panels)
+{
+    return rnl_gemm_bf16_panels_of(device, b, out_panels) || rnl_gemm_panels_of(device, b, out_panels);
+}
+
+static bool reads_floats(const rnl_device *device, const void *data)
+{
+    const rnl_gemm_problem *problem = data;
+    rnl_gemm_panels pairs;
+    return !(problem->packed && rnl_gemm_bf16_panels_of(device, problem->b, &pairs)) &&
+           rnl_gemm_panel_applies(device, data);
+}
+
 static const rnl_implementation implementations[] = {
     {"gemm:matrix", rnl_gemm_matrix_applies, rnl_gemm_matrix_pays, rnl_gemm_matrix_append},
     {"gemm:clblast", rnl_gemm_clblast_applies, rnl_gemm_clblast_pays, rnl_gemm_clblast_append},
     {"gemm:tiled", rnl_gemm_tiled_applies, rnl_gemm_tiled_pays, rnl_gemm_tiled_append},
-    {"gemm:panel", rnl_gemm_panel_applies, rnl_gemm_panel_pays, rnl_gemm_panel_append},
+    {"gemm:bf16", rnl_gemm_bf16_applies, rnl_gemm_bf16_pays, rnl_gemm_bf16_append},
+    {"gemm:panel", reads_floats, rnl_gemm_panel_pays, rnl_gemm_panel_append},
     {"gemm:portable", reads_any_layout, NULL, rnl_gemm_portable_append},
 };
 #define IMPLEMENTATIONS (sizeof implementations / sizeof *implementations)
@@ -33,7 +49,7 @@ static rnl_status describe(const rnl_device *device, const rnl_gemm_params *para
     TRY(rnl_gemm_describe(params, a, b, c, dst, out_problem));
     if (!rnl_view_exists(params->packed_b) || rnl_view_elements(b) == 0)
         return RNL_OK;
-    if (!rnl_gemm_panels_of(device, b, &panels))
+    if (!find_form(device, b, &panels))
         return FAIL(RNL_INVALID_ARGUMENT, "a matrix product's second factor of %s has no packed form",
                     rnl_dtype_name(b->dtype));
     if (params->packed_b->dtype != RNL_F32 || rnl_view_elements(params->packed_b) < panels.floats)
@@ -60,6 +76,8 @@ rnl_status rnl_gemm_scratch(rnl_device *device, const rnl_gemm_params *params, c
     rnl_matrix_find(device);
     problem.scratch = &plenty;
     const rnl_implementation *chosen = rnl_gemm_choose(implementations, IMPLEMENTATIONS, params, device, &problem);
+    if (chosen && chosen->append == rnl_gemm_bf16_append)
+        *out_floats = rnl_gemm_bf16_scratch(device, &problem);
     if (chosen && chosen->append == rnl_gemm_panel_append)
         *out_floats = rnl_gemm_panel_scratch(device, &problem);
     if (chosen && chosen->append == rnl_gemm_tiled_append)
@@ -116,7 +134,8 @@ rnl_status rnl_gemm_packed(const rnl_device *device, const rnl_view *b, int64_t 
     bool index64;
     *out_floats = 0;
     TRY(rnl_views_check(&b, 1, &index64), "checking a matrix to be packed");
-    if (rnl_gemm_panels_of(device, b, &panels) && panels_pay(device, b))
+    if (rnl_gemm_bf16_panels_of(device, b, &panels) ||
+        (rnl_gemm_panels_of(device, b, &panels) && panels_pay(device, b)))
         *out_floats = panels.floats;
     return RNL_OK;
 }
@@ -126,11 +145,13 @@ rnl_status rnl_op_gemm_pack(rnl_step_list *list, const rnl_view *b, const rnl_vi
     rnl_gemm_panels panels;
     bool index64;
     TRY(rnl_views_check((const rnl_view *const[]){b, packed}, 2, &index64), "checking a matrix to be packed");
-    if (!rnl_gemm_panels_of(list->device, b, &panels))
+    if (!find_form(list->device, b, &panels))
         return FAIL(RNL_INVALID_ARGUMENT, "a tensor of %s and rank %zu has no packed form", rnl_dtype_name(b->dtype),
                     b->rank);
     if (packed->dtype != RNL_F32 || rnl_view_elements(packed) < panels.floats)
         return FAIL(RNL_INVALID_ARGUMENT, "packing a matrix into %lld elements of %s; it takes %lld of f32",
                     (long long)rnl_view_elements(packed), rnl_dtype_name(packed->dtype), (long long)panels.floats);
+    if (rnl_gemm_bf16_panels_of(list->device, b, &panels))
+        return rnl_gemm_bf16_append_pack(list, &panels, b, packed);
     return rnl_gemm_append_pack(list, &panels, b, packed);
 }
