@@ -16,7 +16,7 @@
 /* What has happened since the last `reset`, and what there is now. */
 typedef struct fake_stats {
     uint64_t calls;        /* of all entry points */
-    uint64_t failed_calls; /* made to fail by `fail_call`, `lie`, `limit_memory` or `lose_device` */
+    uint64_t failed_calls; /* made to fail by what is below */
     char first_failed[64]; /* the first of them, "" without */
     uint64_t commands;     /* that have ended */
     uint64_t overlaps;     /* sub-buffers made over a living sibling: NVIDIA's driver keeps no order between them */
@@ -43,7 +43,7 @@ typedef struct fake_control {
     void (*fail_command)(uint64_t n, cl_int code);
     /* The n-th clCreateBuffer from now on succeeds; what uses the buffer fails: CL_MEM_OBJECT_ALLOCATION_FAILURE. */
     void (*lie)(uint64_t n);
-    /* clCreateBuffer fails when all buffers together would be larger. 0: as large as the device's memory. */
+    /* clCreateBuffer fails when all buffers of a device together would be larger. 0: than its memory. */
     void (*limit_memory)(size_t bytes);
     /*
      * Device `index` (0, 1: of the first platform, 2: of the second) is lost at its n-th command, flush or finish from

@@ -8,11 +8,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-static size_t all_bytes;
+static size_t used[FAKE_DEVICES]; /* bytes */
 
 size_t fake_memory_bytes(void)
 {
-    return all_bytes;
+    size_t bytes = 0;
+    for (size_t i = 0; i < FAKE_DEVICES; i++)
+        bytes += used[i];
+    return bytes;
+}
+
+/* A context's buffers count as its first device's. */
+static size_t *used_of(cl_context context)
+{
+    return &used[fake_whole(context->devices[0])->index];
 }
 
 static cl_mem whole_of(cl_mem memory)
@@ -47,14 +56,11 @@ char *fake_host_side(cl_mem memory)
 
 static cl_int check_size(cl_context context, size_t bytes)
 {
-    cl_ulong most = 0, room = fake_memory_limit();
-    for (cl_uint i = 0; i < context->device_count; i++) {
-        most = context->devices[i]->largest > most ? context->devices[i]->largest : most;
-        room = room > 0 ? room : context->devices[i]->memory;
-    }
-    if (bytes == 0 || bytes > most)
+    const cl_device_id device = context->devices[0];
+    const size_t room = fake_memory_limit() > 0 ? fake_memory_limit() : device->memory;
+    if (bytes == 0 || bytes > device->largest)
         return CL_INVALID_BUFFER_SIZE;
-    if (bytes > room || all_bytes > room - bytes)
+    if (bytes > room || *used_of(context) > room - bytes)
         return fake_failed("clCreateBuffer", CL_MEM_OBJECT_ALLOCATION_FAILURE);
     return CL_SUCCESS;
 }
@@ -96,7 +102,7 @@ cl_mem clCreateBuffer(cl_context context, cl_mem_flags flags, size_t bytes, void
     buffer->flags = flags;
     buffer->bytes = bytes;
     buffer->lies = fake_is_lie();
-    all_bytes += bytes;
+    *used_of(context) += bytes;
     bool filled = fill_buffer(buffer, host);
     if (!filled)
         fake_release(buffer, FAKE_MEMORY);
@@ -172,7 +178,7 @@ void fake_destroy_memory(void *object)
     if (memory->whole)
         forget_part(memory);
     else
-        all_bytes -= memory->bytes;
+        *used_of(memory->context) -= memory->bytes;
     if (memory->owns_data)
         free(memory->data);
     if (memory->owns_host)

@@ -46,36 +46,50 @@ void fake_check_alive(size_t alive)
  * The message has "clFoo: CL_OUT_OF_RESOURCES (-5)". Where one call failed it is that one; where all later ones failed
  * too, it is the first that could not be done without.
  */
-static void check_message(const fake_sweep *sweep, uint64_t n, const char *call)
+static void check_message(const fake_sweep *sweep, const rnl_error *error, uint64_t n, const char *call)
 {
     char expected[128];
-    const char *message = rnl_last_error()->message;
+    const char *message = error->message;
     snprintf(expected, sizeof expected, "%s: %s", sweep->from_then_on ? "" : call, sweep->code_text);
-    if (!strstr(message, expected) || rnl_last_error()->native_code != sweep->code)
+    if (!strstr(message, expected) || error->native_code != sweep->code)
         ck_abort_msg("call %llu, %s, failed, and the message says: %s", (unsigned long long)n, call, message);
+}
+
+static void settle(const fake_sweep *sweep)
+{
+    fake_driver()->reset();
+    if (sweep->settle)
+        sweep->settle(sweep->data);
+}
+
+/* As it is to work without a fault. */
+static void run_well(const fake_sweep *sweep)
+{
+    test_ok(sweep->program(sweep->data));
+    settle(sweep);
 }
 
 unsigned fake_sweep_calls(const fake_sweep *sweep)
 {
     const fake_control *control = fake_driver();
     unsigned failures = 0;
-    test_ok(sweep->program(sweep->data));
+    run_well(sweep);
     const size_t alive = fake_count_alive();
-    for (uint64_t n = 1; n < MOST_CALLS; n++) {
+    for (uint64_t n = 1; n < MOST_CALLS; n += sweep->step ? sweep->step : 1) {
         fake_stats stats;
-        control->reset();
         control->fail_call(sweep->call, n, sweep->code, sweep->from_then_on);
         rnl_status status = sweep->program(sweep->data);
         control->get_stats(&stats);
-        control->reset();
+        rnl_error error = *rnl_last_error();
+        settle(sweep);
         fake_check_alive(alive);
         if (status != RNL_OK) {
             ck_assert_uint_gt(stats.failed_calls, 0);
             if (status != RNL_NOT_FOUND || !sweep->may_be_not_found)
-                check_message(sweep, n, stats.first_failed);
+                check_message(sweep, &error, n, stats.first_failed);
             failures++;
         }
-        test_ok(sweep->program(sweep->data));
+        run_well(sweep);
         fake_check_alive(alive);
         if (stats.failed_calls == 0)
             return failures;

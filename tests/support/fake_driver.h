@@ -12,19 +12,20 @@ const fake_control *fake_driver(void);
 /* What a sweep makes fail. `program` is run again and again; it releases what it makes, whatever fails. */
 typedef struct fake_sweep {
     rnl_status (*program)(void *data);
+    void (*settle)(void *data); /* NULL, or what releases what is kept for the next run; nothing fails then */
     void *data;
     const char *call; /* NULL: all calls */
     cl_int code;
     const char *code_text; /* "CL_OUT_OF_RESOURCES (-5)" */
     bool from_then_on;
-    /* A failure that the library lives with: what the program returns then. */
+    uint64_t step;         /* 0 and 1: each call, 7: each 7th */
     bool may_be_not_found; /* a device or platform that fails is left out of the list */
 } fake_sweep;
 
 /*
- * Lets the n-th call fail for n = 1, 2, … until a run needs fewer calls. After each: the program succeeded, or failed
- * with a message that names the first call that failed and its code; nothing is left alive; the program works again.
- * Returns the number of runs that failed.
+ * Lets the n-th call fail for n = 1, 2 (or 1 + step), … until a run needs fewer calls. After each: the program
+ * succeeded, or failed with a message that names the first call that failed and its code; nothing is left alive; the
+ * program works again. Returns the number of runs that failed.
  */
 unsigned fake_sweep_calls(const fake_sweep *sweep);
 
