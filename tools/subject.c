@@ -13,6 +13,7 @@ static const rnl_subject *const subjects[] = {
     &rnl_subject_bench_gemm,
     &rnl_subject_bench_copy,
     &rnl_subject_tune_copy,
+    &rnl_subject_bench_streams,
     NULL,
 };
 

@@ -43,6 +43,7 @@ rnl_exit rnl_subject_open(const rnl_subject_options *options, rnl_device **out_d
 extern const rnl_subject rnl_subject_bench_launch, rnl_subject_tune_launch;
 extern const rnl_subject rnl_subject_bench_gemm;
 extern const rnl_subject rnl_subject_bench_copy, rnl_subject_tune_copy;
+extern const rnl_subject rnl_subject_bench_streams;
 
 /* What is timed: `enqueue` starts one piece of work, `finish` waits for all of them. */
 typedef struct rnl_measured {
