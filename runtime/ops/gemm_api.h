@@ -125,6 +125,7 @@ struct rnl_gemm {
     const rnl_gemm_plan *noted; /* in `info` */
     rnl_gemm_workspace own, *workspace;
     rnl_buffer *constants; /* integers only */
+    unsigned char constant_bytes[4 * RNL_GEMM_CONSTANT_BYTES];
     bool constants_written;
 };
 

@@ -55,15 +55,13 @@ static rnl_status enqueue(rnl_stream *stream, rnl_gemm *gemm, const rnl_gemm_pla
     return RNL_OK;
 }
 
-/* Filled, not written: the object may go before the stream gets there. */
+/* From the object's own memory: it goes after the stream has got there. */
 static rnl_status write_constants(rnl_stream *stream, rnl_gemm *gemm)
 {
-    unsigned char bytes[4 * RNL_GEMM_CONSTANT_BYTES];
     if (!gemm->constants || gemm->constants_written)
         return RNL_OK;
-    rnl_gemm_constants(&gemm->form.desc, bytes);
-    for (size_t at = 0; at < sizeof bytes; at += RNL_GEMM_CONSTANT_BYTES)
-        TRY(rnl_stream_fill(stream, gemm->constants, at, &bytes[at], RNL_GEMM_CONSTANT_BYTES, RNL_GEMM_CONSTANT_BYTES));
+    rnl_gemm_constants(&gemm->form.desc, gemm->constant_bytes);
+    TRY(rnl_stream_write(stream, gemm->constants, 0, gemm->constant_bytes, sizeof gemm->constant_bytes));
     gemm->constants_written = true;
     return RNL_OK;
 }

@@ -10,6 +10,8 @@
 
 #define MOST_FAULTS 400
 
+static const float zeros[32];
+
 static rnl_gemm_desc square(void)
 {
     rnl_gemm_desc desc = RNL_GEMM_DESC_INIT;
@@ -109,6 +111,8 @@ static void open_product(fixture *it, const rnl_gemm_desc *desc)
     test_ok(rnl_buffer_create(op_device(), RNL_MEMORY_DEVICE, 24 * sizeof(float), &it->operands.a));
     test_ok(rnl_buffer_create(op_device(), RNL_MEMORY_DEVICE, 30 * sizeof(float), &it->operands.b));
     test_ok(rnl_buffer_create(op_device(), RNL_MEMORY_DEVICE, 20 * sizeof(float), &it->operands.c));
+    test_ok(rnl_stream_write(it->stream, it->operands.a, 0, zeros, 24 * sizeof(float)));
+    test_ok(rnl_stream_write(it->stream, it->operands.b, 0, zeros, 30 * sizeof(float)));
 }
 
 static void close_product(fixture *it)
