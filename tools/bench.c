@@ -115,6 +115,8 @@ static rnl_exit run_bench(rnl_job *job, rnl_bench *bench)
         code = tune(job);
     if (code == RNL_EXIT_DONE)
         code = measure(job, bench);
+    if (code == RNL_EXIT_DONE && job->options.streams)
+        code = rnl_bench_measure_streams(job, bench);
     rnl_console_clear();
     if (code == RNL_EXIT_DONE && job->options.layers)
         code = measure_layers(job, bench);

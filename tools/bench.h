@@ -31,6 +31,7 @@ typedef struct rnl_bench {
     double *samples_ms; /* of one run each, sorted */
     size_t sample_count, run_count;
     double median_ms, min_ms, p90_ms;
+    double streams_ms; /* of one run, with several at a time; 0: not measured */
     rnl_bench_peak peak;
     rnl_bench_layer *layers;
     size_t layer_count;
@@ -48,6 +49,8 @@ rnl_exit rnl_bench_find_peak(rnl_device *device, rnl_bench_peak *out_peak);
 /* Profiles the job as often as its options say. */
 rnl_exit rnl_bench_profile(rnl_job *job, rnl_bench *bench);
 void rnl_bench_print_layers(const rnl_job *job, const rnl_bench *bench, FILE *out);
+/* Runs as many sessions at a time as the options say. */
+rnl_exit rnl_bench_measure_streams(rnl_job *job, rnl_bench *bench);
 rnl_exit rnl_bench_write_json(const rnl_job *job, const rnl_bench *bench);
 
 #endif

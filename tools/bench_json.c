@@ -49,6 +49,10 @@ static json_t *describe(const rnl_job *job, const rnl_bench *bench)
                   rnl_json_text(device->name), "compute_units", (json_int_t)device->compute_units, "median_ms",
                   bench->median_ms, "min_ms", bench->min_ms, "p90_ms", bench->p90_ms, "runs_per_s",
                   1e3 / bench->median_ms, "runs", (json_int_t)bench->run_count, "samples_ms", samples);
+    if (root && job->options.streams)
+        json_object_set_new(root, "streams",
+                            json_pack("{s:I, s:f, s:f}", "sessions", (json_int_t)job->options.streams, "run_ms",
+                                      bench->streams_ms, "runs_per_s", 1e3 / bench->streams_ms));
     if (root && job->options.layers) {
         json_object_set_new(
             root, "peak",

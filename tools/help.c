@@ -72,6 +72,9 @@ static const char help_bench[] =
     "      --tune                 first measure the variants of each kernel, and keep the choice of the fastest for "
     "all\n"
     "                             later runs on this device (in the cache folder)\n"
+    "      --streams N            also run N sessions at a time, each run following the one before: prints runs a "
+    "second\n"
+    "                             beside one session's\n"
     "      --help                 print this\n";
 
 static const char help_tune[] = "usage: runnel tune SUBJECT [options]\n"

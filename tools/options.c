@@ -24,7 +24,8 @@ enum {
     LONG_LAYERS,
     LONG_SORT,
     LONG_JSON,
-    LONG_TUNE
+    LONG_TUNE,
+    LONG_STREAMS
 };
 
 #define OPTIONS_OF_BOTH                                                                                                \
@@ -54,6 +55,7 @@ static const struct option bench_options[] = {
     {"sort", required_argument, NULL, LONG_SORT},
     {"json", required_argument, NULL, LONG_JSON},
     {"tune", no_argument, NULL, LONG_TUNE},
+    {"streams", required_argument, NULL, LONG_STREAMS},
     {NULL, 0, NULL, 0},
 };
 
@@ -193,6 +195,8 @@ static rnl_exit take_bench_option(int code, const char *value, rnl_run_options *
     case LONG_TUNE:
         options->tune = true;
         return RNL_EXIT_DONE;
+    case LONG_STREAMS:
+        return take_count(code, value, 256, &options->streams);
     default:
         options->layers = true;
         return RNL_EXIT_DONE;

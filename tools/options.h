@@ -43,6 +43,7 @@ typedef struct rnl_run_options {
     /* bench alone */
     double seconds, warm_seconds;
     bool layers, sort_by_time, tune;
+    uint64_t streams; /* sessions to run at a time as well; 0: none */
     const char *json; /* file; NULL: none */
 } rnl_run_options;
 
