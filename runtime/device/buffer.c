@@ -4,22 +4,25 @@
 #include "base/memory.h"
 #include "device/pinned.h"
 #include "device/pool.h"
+#include <runnel/pool.h>
+#include <string.h>
 
-rnl_status rnl_buffer_create(rnl_device *device, rnl_memory memory, size_t size_bytes, rnl_buffer **out_buffer)
+static rnl_status create(const rnl_pool_request *request, rnl_device *device, rnl_buffer **out_buffer)
 {
     *out_buffer = NULL;
-    if (size_bytes == 0)
+    if (request->size_bytes == 0)
         return FAIL(RNL_INVALID_ARGUMENT, "a buffer of 0 bytes was asked for");
-    if (memory != RNL_MEMORY_DEVICE && memory != RNL_MEMORY_PINNED)
-        return FAIL(RNL_INVALID_ARGUMENT, "memory of the unknown kind %d was asked for", (int)memory);
-    rnl_buffer *buffer;
-    TRY(rnl_alloc(1, sizeof *buffer, &buffer));
+    if (request->kind != RNL_MEMORY_DEVICE && request->kind != RNL_MEMORY_PINNED)
+        return FAIL(RNL_INVALID_ARGUMENT, "memory of the unknown kind %d was asked for", (int)request->kind);
+    rnl_buffer *buffer = rnl_malloc(sizeof *buffer); /* rnl_alloc's zeros take longer */
+    if (!buffer)
+        return FAIL(RNL_RESOURCE_EXHAUSTED, "out of memory: %zu bytes were asked for", sizeof *buffer);
+    memset(buffer, 0, sizeof *buffer);
     buffer->device = device;
-    buffer->size_bytes = size_bytes;
-    buffer->kind = memory;
-    rnl_status status = memory == RNL_MEMORY_PINNED
-                            ? rnl_pinned_take(buffer)
-                            : rnl_pool_take(device->pool, memory, size_bytes, &buffer->block);
+    buffer->size_bytes = request->size_bytes;
+    buffer->kind = request->kind;
+    rnl_status status = request->kind == RNL_MEMORY_PINNED ? rnl_pinned_take(buffer, request)
+                                                           : rnl_pool_take_for(device->pool, request, &buffer->block);
     if (status != RNL_OK) {
         rnl_free(buffer);
         return status;
@@ -31,6 +34,28 @@ rnl_status rnl_buffer_create(rnl_device *device, rnl_memory memory, size_t size_
     return RNL_OK;
 }
 
+rnl_status rnl_buffer_create(rnl_device *device, rnl_memory memory, size_t size_bytes, rnl_buffer **out_buffer)
+{
+    return create(&(rnl_pool_request){.kind = memory, .size_bytes = size_bytes}, device, out_buffer);
+}
+
+rnl_status rnl_buffer_create_with(rnl_device *device, rnl_memory memory, size_t size_bytes,
+                                  const rnl_buffer_options *options, rnl_buffer **out_buffer)
+{
+    rnl_buffer_options known = RNL_BUFFER_OPTIONS_INIT;
+    *out_buffer = NULL;
+    if (options && options->struct_size < sizeof options->struct_size)
+        return FAIL(RNL_INVALID_ARGUMENT, "buffer options were not initialised with RNL_BUFFER_OPTIONS_INIT");
+    if (options)
+        memcpy(&known, options, options->struct_size < sizeof known ? options->struct_size : sizeof known);
+    if (known.stream && known.stream->device != device)
+        return FAIL(RNL_INVALID_ARGUMENT, "a buffer of %s was asked for a stream of %s, which is another device",
+                    device->info.name, known.stream->device->info.name);
+    const rnl_pool_request request = {memory, size_bytes, known.label && *known.label ? known.label : NULL,
+                                      known.stream, known.own_memory};
+    return create(&request, device, out_buffer);
+}
+
 rnl_buffer *rnl_buffer_retain(rnl_buffer *buffer)
 {
     if (buffer)
@@ -38,19 +63,84 @@ rnl_buffer *rnl_buffer_retain(rnl_buffer *buffer)
     return buffer;
 }
 
-void rnl_buffer_release(rnl_buffer *buffer)
+static void wait_for(cl_command_queue queue)
 {
-    if (!buffer || atomic_fetch_sub_explicit(&buffer->references, 1, memory_order_acq_rel) != 1)
-        return;
+    cl_event marker = NULL;
+    if (clEnqueueMarkerWithWaitList(queue, 0, NULL, &marker) == CL_SUCCESS) {
+        clWaitForEvents(1, &marker);
+        clReleaseEvent(marker);
+    } else {
+        clFinish(queue);
+    }
+}
+
+/* Nobody holds the buffer any more. Only commands of `stream` may still use it; NULL: none. */
+static void destroy(rnl_buffer *buffer, rnl_stream *stream)
+{
     rnl_buffer_end_map(buffer);
-    if (buffer->give_back)
+    if (buffer->last_use) {
+        clWaitForEvents(1, &buffer->last_use);
+        clReleaseEvent(buffer->last_use);
+    }
+    if (buffer->give_back) {
+        if (stream) /* it may be host memory that goes away */
+            wait_for(stream->queue);
         buffer->give_back(buffer);
-    else if (buffer->block)
-        rnl_pool_give_back(buffer->device->pool, buffer->block);
-    else
+    } else if (!buffer->block) {
         clReleaseMemObject(buffer->memory);
+    } else if (stream) {
+        rnl_pool_give_back_after(buffer->device->pool, buffer->block, stream);
+    } else {
+        rnl_pool_give_back(buffer->device->pool, buffer->block);
+    }
     rnl_device_release(buffer->device);
     rnl_free(buffer);
+}
+
+void rnl_buffer_release(rnl_buffer *buffer)
+{
+    if (buffer && atomic_fetch_sub_explicit(&buffer->references, 1, memory_order_acq_rel) == 1)
+        destroy(buffer, NULL);
+}
+
+/* Leaves a marker behind what may use the buffer, for its last release. */
+static void note_use(rnl_buffer *buffer, rnl_stream *stream)
+{
+    cl_event marker = NULL;
+    pthread_mutex_lock(&buffer->device->lock);
+    cl_event *earlier = &buffer->last_use;
+    cl_int code = rnl_cl_fault_pending() ? rnl_cl_fault()
+                                         : clEnqueueMarkerWithWaitList(stream->queue, *earlier ? 1 : 0,
+                                                                       *earlier ? earlier : NULL, &marker);
+    if (code == CL_SUCCESS) {
+        clFlush(stream->queue);
+        if (*earlier)
+            clReleaseEvent(*earlier);
+        *earlier = marker;
+    } else {
+        clFinish(stream->queue);
+    }
+    pthread_mutex_unlock(&buffer->device->lock);
+}
+
+rnl_status rnl_buffer_release_after(rnl_buffer *buffer, rnl_stream *stream)
+{
+    if (!buffer)
+        return RNL_OK;
+    if (!stream)
+        return FAIL(RNL_INVALID_ARGUMENT, "a buffer was to be released in a stream's order, and there is no stream");
+    if (stream->device != buffer->device)
+        return FAIL(RNL_INVALID_ARGUMENT,
+                    "a buffer of %s cannot be released in the order of a stream of %s, which is "
+                    "another device",
+                    buffer->device->info.name, stream->device->info.name);
+    if (atomic_load_explicit(&buffer->references, memory_order_acquire) == 1) {
+        destroy(buffer, stream);
+    } else {
+        note_use(buffer, stream);
+        rnl_buffer_release(buffer);
+    }
+    return RNL_OK;
 }
 
 size_t rnl_buffer_size(const rnl_buffer *buffer)

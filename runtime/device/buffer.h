@@ -21,6 +21,7 @@ struct rnl_buffer {
     rnl_buffer *next_pinned, *previous_pinned;
     atomic_bool is_mapped; /* rnl_stream_map */
     void *mapped;          /* by the driver: NULL where nothing had to be */
+    cl_event last_use;     /* of who released it in a stream's order before its last holder; NULL: nobody */
 };
 
 /* True when the host has the memory that holds, and the device a copy of it. */

@@ -21,6 +21,9 @@ static rnl_status copy_options(const rnl_device_options *given, rnl_device_optio
     if (given->struct_size < sizeof given->struct_size)
         return FAIL(RNL_INVALID_ARGUMENT, "device options were not initialised with RNL_DEVICE_OPTIONS_INIT");
     memcpy(out_options, given, given->struct_size < sizeof *out_options ? given->struct_size : sizeof *out_options);
+    if (!(out_options->memory_fraction >= 0 && out_options->memory_fraction <= 1))
+        return FAIL(RNL_INVALID_ARGUMENT, "memory_fraction is a number from 0 to 1, not %g",
+                    out_options->memory_fraction);
     return RNL_OK;
 }
 
@@ -121,11 +124,13 @@ static uint32_t vector_width(const rnl_candidate *chosen)
     return width;
 }
 
-static uint64_t memory_budget(const rnl_device_info *info, uint64_t option)
+static uint64_t memory_budget(const rnl_device_info *info, const rnl_device_options *options)
 {
     uint64_t budget = info->global_memory_bytes;
-    if (option && option < budget)
-        budget = option;
+    if (options->memory_fraction > 0)
+        budget = (uint64_t)((double)budget * options->memory_fraction);
+    if (options->memory_limit_bytes && options->memory_limit_bytes < budget)
+        budget = options->memory_limit_bytes;
     if (info->type == RNL_DEVICE_CPU) {
         uint64_t limit = rnl_cgroup_memory_limit("/proc/self/cgroup", "/sys/fs/cgroup");
         if (limit < budget)
@@ -175,7 +180,7 @@ static rnl_status open_chosen(cl_context context, const rnl_candidate *chosen, c
         GOTO(create_context(device), "opening %s%s", device->info.name,
              chosen->is_pocl ? " (pocl also fails so when it cannot write to POCL_CACHE_DIR)" : "");
     }
-    GOTO(rnl_pool_create(device, memory_budget(&device->info, options->memory_limit_bytes), &device->pool));
+    GOTO(rnl_pool_create(device, memory_budget(&device->info, options), options->pool_exact, &device->pool));
     rnl_log(RNL_LOG_INFO, "opened %u:%u %s (%s), %u compute units", (unsigned)device->info.platform_index,
             (unsigned)device->info.device_index, device->info.name, device->info.platform,
             (unsigned)device->info.compute_units);

@@ -90,11 +90,11 @@ static void give_back_pinned(rnl_buffer *buffer)
 }
 
 /* The pages are the thread's that first touches them, or has them touched by the driver. */
-static rnl_status take_near(rnl_buffer *buffer)
+static rnl_status take_near(rnl_buffer *buffer, const rnl_pool_request *request)
 {
     rnl_device *device = buffer->device;
     rnl_place *place = rnl_place_enter(device->info.numa_node);
-    rnl_status status = rnl_pool_take(device->pool, RNL_MEMORY_PINNED, buffer->size_bytes, &buffer->block);
+    rnl_status status = rnl_pool_take_for(device->pool, request, &buffer->block);
     rnl_place_leave(place);
     return status;
 }
@@ -148,9 +148,11 @@ static rnl_status allocate_host(rnl_buffer *buffer)
     return RNL_OK;
 }
 
-static rnl_status take_pageable(rnl_buffer *buffer)
+static rnl_status take_pageable(rnl_buffer *buffer, const rnl_pool_request *request)
 {
-    TRY(rnl_pool_take(buffer->device->pool, RNL_MEMORY_DEVICE, buffer->size_bytes, &buffer->block));
+    rnl_pool_request device_memory = *request;
+    device_memory.kind = RNL_MEMORY_DEVICE;
+    TRY(rnl_pool_take_for(buffer->device->pool, &device_memory, &buffer->block));
     rnl_status status = buffer->device->maps_in_place ? map_for_life(buffer) : allocate_host(buffer);
     buffer->give_back = give_back_pageable;
     if (status != RNL_OK)
@@ -158,14 +160,14 @@ static rnl_status take_pageable(rnl_buffer *buffer)
     return status;
 }
 
-rnl_status rnl_pinned_take(rnl_buffer *buffer)
+rnl_status rnl_pinned_take(rnl_buffer *buffer, const rnl_pool_request *request)
 {
     rnl_device *device = buffer->device;
     if (!reserve(device, buffer->size_bytes)) {
         warn_once(device, "the limit of pinned memory is reached");
-        return take_pageable(buffer);
+        return take_pageable(buffer, request);
     }
-    rnl_status status = take_near(buffer);
+    rnl_status status = take_near(buffer, request);
     if (status == RNL_OK) {
         buffer->host = buffer->block->host;
         buffer->give_back = give_back_pinned;
@@ -177,5 +179,5 @@ rnl_status rnl_pinned_take(rnl_buffer *buffer)
     if (rnl_last_error()->native_code == 0)
         return status;
     warn_once(device, rnl_last_error()->message);
-    return take_pageable(buffer);
+    return take_pageable(buffer, request);
 }

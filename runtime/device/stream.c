@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "device/gate.h"
 #include "device/mover.h"
+#include "device/pool.h"
 #include "device/waiter.h"
 #include <string.h>
 
@@ -77,6 +78,7 @@ void rnl_stream_destroy(rnl_stream *stream, bool has_ended)
     if (stream->is_inside && stream->device->gate && !has_ended)
         clFinish(stream->queue);
     leave(stream);
+    rnl_pool_order_end(stream);
     clReleaseCommandQueue(stream->queue);
     rnl_mover_free(stream->mover);
     rnl_fates_clear(&stream->waits_for);
@@ -145,8 +147,10 @@ static rnl_status finish(rnl_stream *stream)
 rnl_status rnl_stream_synchronize(rnl_stream *stream)
 {
     TRY(rnl_waiter_refuse_to_wait());
+    const uint64_t released = rnl_pool_order_mark(stream);
     rnl_status status = finish(stream);
     rnl_mover_wait(stream);
+    rnl_pool_order_done(stream, released);
     stream->has_turns = false;
     if (status == RNL_OK)
         status = rnl_stream_check(stream);

@@ -6,6 +6,7 @@
 #include "device/fate.h"
 
 struct rnl_gemm_cache;
+struct rnl_pool_order;
 
 struct rnl_stream {
     atomic_uint references;
@@ -19,6 +20,7 @@ struct rnl_stream {
     cl_event *event;              /* where the next launches leave their events; NULL: nowhere */
     struct rnl_gemm_cache *gemms; /* ops/gemm_api_cache.c's, which sets the hook that waits for its products */
     void (*free_gemms)(rnl_stream *stream);
+    struct rnl_pool_order *order; /* the pool's, under its lock: see pool.h */
 };
 
 /* A stream on an in-order queue of the device's context, whose reference it takes, also when it fails. */

@@ -221,10 +221,12 @@ START_TEST(released_memory_is_used_again)
     ck_assert_uint_eq(stats_of(small).pool_reserved_bytes, reserved);
     test_ok(rnl_buffer_create(small, RNL_MEMORY_DEVICE, 99990, &buffers[1]));
     ck_assert_uint_gt(stats_of(small).pool_reserved_bytes, reserved);
-    rnl_buffer_release(buffers[1]);
-    buffers[1] = NULL;
+    for (size_t i = 0; i < 2; i++) {
+        rnl_buffer_release(buffers[i]);
+        buffers[i] = NULL;
+    }
     rnl_pool_trim(small->pool);
-    ck_assert_uint_eq(stats_of(small).pool_reserved_bytes, stats_of(small).pool_in_use_bytes);
+    ck_assert_uint_eq(stats_of(small).pool_reserved_bytes, 0);
 }
 END_TEST
 
@@ -254,19 +256,6 @@ START_TEST(idle_memory_is_limited)
 }
 END_TEST
 
-START_TEST(a_class_wastes_at_most_an_eighth)
-{
-    for (size_t size = 1; size < (size_t)1 << 40; size += size / 7 + 1) {
-        size_t bytes = rnl_pool_class_bytes(size, 128);
-        ck_assert_uint_ge(bytes, size);
-        ck_assert_uint_eq(bytes % 128, 0);
-        ck_assert_uint_le(bytes - size, size / 8 + 127);
-        ck_assert_uint_eq(rnl_pool_class_bytes(bytes, 128), bytes);
-    }
-    ck_assert_uint_eq(rnl_pool_class_bytes(SIZE_MAX, 128), SIZE_MAX);
-}
-END_TEST
-
 static TCase *make_case(const char *name, void (*open)(void))
 {
     TCase *test_case = tcase_create(name);
@@ -283,7 +272,6 @@ static TCase *make_case(const char *name, void (*open)(void))
     tcase_add_test(test_case, released_memory_is_used_again);
     tcase_add_test(test_case, exact_sizes_can_be_had);
     tcase_add_test(test_case, idle_memory_is_limited);
-    tcase_add_test(test_case, a_class_wastes_at_most_an_eighth);
     return test_case;
 }
 

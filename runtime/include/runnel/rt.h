@@ -179,10 +179,12 @@ typedef struct rnl_device_options {
     uint32_t compute_units;
     uint64_t memory_limit_bytes; /* the pool's budget; 0 = the least of device, host and cgroup limits */
     uint64_t pinned_limit_bytes; /* of all pinned buffers; 0 = an eighth of what the host, or its cgroup, has */
+    double memory_fraction;      /* the budget is at most this part of the device's memory; 0 = all of it */
+    bool pool_exact;             /* the pool keeps and shares nothing: see runnel/pool.h */
 } rnl_device_options;
 #define RNL_DEVICE_OPTIONS_INIT                                                                                        \
     {                                                                                                                  \
-        sizeof(rnl_device_options), 0, 0, 0                                                                             \
+        sizeof(rnl_device_options), 0, 0, 0, 0, false                                                                  \
     }
 
 /*
@@ -288,7 +290,8 @@ typedef enum rnl_memory {
 /*
  * From the device's pool, aligned to base_align_bytes, contents undefined. RNL_RESOURCE_EXHAUSTED past the pool's
  * budget or the device's largest allocation; the message names the limit. `size_bytes` of 0 is RNL_INVALID_ARGUMENT.
- * Any thread. Release a buffer only after the streams that use it have been synchronised.
+ * Any thread. Release a buffer only after the streams that use it have been synchronised, or with
+ * rnl_buffer_release_after (runnel/pool.h), which waits for nothing.
  */
 RNL_API RNL_NODISCARD rnl_status rnl_buffer_create(rnl_device *device, rnl_memory memory, size_t size_bytes,
                                                    rnl_buffer **out_buffer);
