@@ -189,11 +189,7 @@ done:
 static rnl_status splice_text(splice *job, const char *source, const char *name)
 {
     job->open[job->depth++] = NULL;
-    if (job->options->include_folder_count > 0)
-        return splice_lines(job, name, source);
-    add_line_directive(&job->source->text, 1, name);
-    rnl_text_add_bytes(&job->source->text, source, strlen(source));
-    return job->source->text.status;
+    return splice_lines(job, name, source);
 }
 
 rnl_status rnl_user_source_make(const char *source, const char *path, const rnl_kernel_options *options,

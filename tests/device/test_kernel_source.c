@@ -31,6 +31,7 @@ static void open_all(void)
 {
     folder = test_folder_create();
     setenv("RUNNEL_CACHE_DIR", folder, 1);
+    ck_assert_int_eq(chdir(folder), 0); /* the same paths each time: pocl keeps programs by their source */
     device = test_open_device();
     test_ok(rnl_stream_create(device, &stream));
     test_ok(rnl_buffer_create(device, RNL_MEMORY_DEVICE, 256, &buffer));
@@ -49,19 +50,13 @@ static void close_all(void)
     rnl_buffer_release(buffer);
     rnl_stream_release(stream);
     rnl_device_release(device);
+    ck_assert_int_eq(chdir("/"), 0);
     test_folder_remove(folder);
-}
-
-static const char *path_of(const char *name)
-{
-    static char path[4096]; /* until the next call */
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    return path;
 }
 
 static void write_file(const char *name, const char *text)
 {
-    FILE *file = fopen(path_of(name), "wb");
+    FILE *file = fopen(name, "wb");
     ck_assert_ptr_nonnull(file);
     ck_assert_int_ge(fputs(text, file), 0);
     fclose(file);
@@ -156,8 +151,8 @@ END_TEST
 
 START_TEST(a_file_includes_others)
 {
-    ck_assert_int_eq(mkdir(path_of("parts"), 0700), 0);
-    ck_assert_int_eq(mkdir(path_of("more"), 0700), 0);
+    ck_assert_int_eq(mkdir("parts", 0700), 0);
+    ck_assert_int_eq(mkdir("more", 0700), 0);
     write_file("main.cl", "\xef\xbb\xbf#include \"parts/values.h\"\r\n"
                           "/* the values are in\n#include \"not_there.h\"\n*/\n"
                           "// so is this \\\n#include \"nor_this.h\"\n"
@@ -174,15 +169,13 @@ START_TEST(a_file_includes_others)
     write_file("parts/deeper.h", "#ifndef DEEPER\n#define DEEPER\n#include \"values.h\"\nenum { TWO = 2 };\n#endif\n");
     write_file("parts/list.h", "X(3) X(4) X(5)\n");
     write_file("more/list.h", "X(6) X(7)\n");
-    char more[4096];
-    snprintf(more, sizeof more, "%s/more", folder);
-    const char *folders[] = {"/nowhere", NULL, more};
+    const char *folders[] = {"/nowhere", NULL, "more"};
     options.include_folders = folders;
     options.include_folder_count = 3;
-    test_ok(rnl_kernel_load(device, path_of("main.cl"), "f", &options, &kernel));
+    test_ok(rnl_kernel_load(device, "main.cl", "f", &options, &kernel));
     ck_assert_int_eq(run(), 3 + 4 + 5 + 6 * 7 * 1 + 2000);
     write_file("more/list.h", "X(8)\n"); /* is noticed */
-    test_ok(rnl_kernel_load(device, path_of("main.cl"), "f", &options, &kernel));
+    test_ok(rnl_kernel_load(device, "main.cl", "f", &options, &kernel));
     ck_assert_int_eq(run(), 3 + 4 + 5 + 8 * 1 + 2000);
 }
 END_TEST
@@ -198,7 +191,7 @@ START_TEST(a_guarded_file_may_be_included_twice)
                "#include \"once.h\"\n#include \"guard.h\"\n"
                "__kernel void f(__global int *x) { struct trio t = {{1, 2}, __LINE__};"
                " x[0] = t.p.b + t.c; }\n");
-    test_ok(rnl_kernel_load(device, path_of("main.cl"), "f", &options, &kernel));
+    test_ok(rnl_kernel_load(device, "main.cl", "f", &options, &kernel));
     ck_assert_int_eq(run(), 2 + 9);
 }
 END_TEST
@@ -206,25 +199,24 @@ END_TEST
 START_TEST(files_that_cannot_be_read_are_named)
 {
     static char many[5 << 20];
-    test_fails(RNL_NOT_FOUND, "nowhere.cl", rnl_kernel_load(device, path_of("nowhere.cl"), "f", NULL, &kernel));
+    test_fails(RNL_NOT_FOUND, "nowhere.cl", rnl_kernel_load(device, "nowhere.cl", "f", NULL, &kernel));
     test_fails(RNL_FAILED_PRECONDITION, folder, rnl_kernel_load(device, folder, "f", NULL, &kernel));
     test_fails(RNL_INVALID_ARGUMENT, "source", rnl_kernel_load(device, NULL, "f", NULL, &kernel));
     memset(many, ' ', sizeof many - 1);
     write_file("large.cl", many);
-    test_fails(RNL_RESOURCE_EXHAUSTED, "large.cl", rnl_kernel_load(device, path_of("large.cl"), "f", NULL, &kernel));
+    test_fails(RNL_RESOURCE_EXHAUSTED, "large.cl", rnl_kernel_load(device, "large.cl", "f", NULL, &kernel));
     many[3 << 20] = '\0';
     write_file("a.h", many);
     write_file("wide.cl", "#include \"a.h\"\n#include \"a.h\"\n#include \"a.h\"\n#include \"a.h\"\n#include \"a.h\"\n"
                           "#include \"a.h\"\n");
-    test_fails(RNL_INVALID_ARGUMENT, "16 MiB", rnl_kernel_load(device, path_of("wide.cl"), "f", NULL, &kernel));
-    FILE *file = fopen(path_of("binary.cl"), "wb");
+    test_fails(RNL_INVALID_ARGUMENT, "16 MiB", rnl_kernel_load(device, "wide.cl", "f", NULL, &kernel));
+    FILE *file = fopen("binary.cl", "wb");
     fwrite("ab\0cd", 1, 5, file);
     fclose(file);
-    test_fails(RNL_INVALID_ARGUMENT, "binary.cl", rnl_kernel_load(device, path_of("binary.cl"), "f", NULL, &kernel));
-    ck_assert_int_eq(mkdir(path_of("x.h"), 0700), 0);
+    test_fails(RNL_INVALID_ARGUMENT, "binary.cl", rnl_kernel_load(device, "binary.cl", "f", NULL, &kernel));
+    ck_assert_int_eq(mkdir("x.h", 0700), 0);
     write_file("from.cl", "\n#include \"x.h\"\n");
-    test_fails(RNL_FAILED_PRECONDITION, "from.cl, line 2",
-               rnl_kernel_load(device, path_of("from.cl"), "f", NULL, &kernel));
+    test_fails(RNL_FAILED_PRECONDITION, "from.cl, line 2", rnl_kernel_load(device, "from.cl", "f", NULL, &kernel));
     ck_assert_ptr_null(kernel);
 }
 END_TEST
@@ -237,15 +229,16 @@ START_TEST(a_chain_of_includes_ends)
         snprintf(text, sizeof text, "#include \"%d.h\"\n", i + 1);
         write_file(name, text);
     }
-    test_fails(RNL_INVALID_ARGUMENT, "32 times", rnl_kernel_load(device, path_of("0.h"), "f", NULL, &kernel));
+    test_fails(RNL_INVALID_ARGUMENT, "32 times", rnl_kernel_load(device, "0.h", "f", NULL, &kernel));
 }
 END_TEST
 
 START_TEST(text_has_its_includes_from_folders)
 {
     static const char source[] = "#include \"seven.h\"\n__kernel void f(__global int *x) { x[0] = SEVEN; }\n";
-    const char *folders[] = {folder};
-    write_file("seven.h", "#define SEVEN 7\n");
+    const char *folders[] = {"more"};
+    ck_assert_int_eq(mkdir("more", 0700), 0);
+    write_file("more/seven.h", "#define SEVEN 7\n");
     options.include_folders = folders;
     options.include_folder_count = 1;
     test_ok(rnl_kernel_create_with(device, source, "f", &options, &kernel));
@@ -254,6 +247,23 @@ START_TEST(text_has_its_includes_from_folders)
     rnl_status status = rnl_kernel_create_with(device, source, "f", &options, &kernel);
     ck_assert_int_eq(status, RNL_INVALID_ARGUMENT);
     check_message("seven.h");
+}
+END_TEST
+
+START_TEST(what_the_compiler_finds_alone_is_not_kept)
+{
+    static const char source[] = "#include \"eight.h\"\n__kernel void f(__global int *x) { x[0] = EIGHT; }\n";
+    rnl_device_stats stats;
+    write_file("eight.h", "#define EIGHT 8\n");
+    options.build_options = "-I.";
+    if (rnl_kernel_create_with(device, source, "f", &options, &kernel) != RNL_OK)
+        return; /* this compiler looks nowhere */
+    ck_assert_int_eq(run(), 8);
+    rnl_device *again = test_open_device();
+    test_ok(rnl_kernel_create_with(again, source, "f", &options, &kernel));
+    rnl_device_get_stats(again, &stats);
+    ck_assert_uint_eq(stats.programs_compiled, 1);
+    rnl_device_release(again);
 }
 END_TEST
 
@@ -267,8 +277,7 @@ START_TEST(errors_name_the_callers_lines)
     const char *define = "UNUSED=1";
     options.defines = &define;
     options.define_count = 1;
-    test_fails(RNL_INVALID_ARGUMENT, "missing_in_part",
-               rnl_kernel_load(device, path_of("main.cl"), "f", &options, &kernel));
+    test_fails(RNL_INVALID_ARGUMENT, "missing_in_part", rnl_kernel_load(device, "main.cl", "f", &options, &kernel));
     check_message("part.h:3");
     check_message("main.cl:4");
     check_message("main.cl -DUNUSED=1");
@@ -362,6 +371,7 @@ static Suite *make_suite(void)
     tcase_add_test(test_case, files_that_cannot_be_read_are_named);
     tcase_add_test(test_case, a_chain_of_includes_ends);
     tcase_add_test(test_case, text_has_its_includes_from_folders);
+    tcase_add_test(test_case, what_the_compiler_finds_alone_is_not_kept);
     tcase_add_test(test_case, errors_name_the_callers_lines);
     tcase_add_test(test_case, a_long_log_is_had_whole);
     tcase_add_test(test_case, a_name_that_is_not_there_lists_those_that_are);
