@@ -1,37 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Products on CPUs whose second factor is first copied into panels: as float, in the order in which the kernel reads
- * it, zeros behind the last column. A first factor of another type than float is copied to float too.
+ * Products on CPUs by tiles in registers. The second factor is read where it lies, or from panels, into which a step in
+ * front copies it unless that was done beforehand.
  */
+#include "ops/gemm_panel.h"
 #include "base/status.h"
-#include "ops/gemm_pack.h"
 #include "ops/implementation.h"
-#include "ops/map.h"
-
-typedef struct panel_plan {
-    rnl_gemm_tile tile;
-    rnl_gemm_panels panels;
-    bool copies_a;
-    int64_t scratch, a_floats;
-} panel_plan;
-
-/* Matrices of a view that differ: those that it repeats along a batch dimension are one. */
-static bool count_batches(const rnl_dims *batch, int view, int64_t *out_count)
-{
-    *out_count = 1;
-    for (size_t i = 0; i < batch->rank; ++i)
-        if (batch->stride[view][i] != 0 && __builtin_mul_overflow(*out_count, batch->shape[i], out_count))
-            return false;
-    return true;
-}
-
-static rnl_gemm_tile choose_tile(const rnl_gemm_problem *problem, const rnl_gemm_panels *panels)
-{
-    rnl_gemm_tile tile = {.kind = "COLUMNS", .vector = panels->width, .panels = true};
-    tile.count = panels->panels > 1 ? 2 : 1;
-    tile.rows = rnl_gemm_tile_rows(rnl_gemm_most_rows(tile.vector), problem->m);
-    return tile;
-}
 
 static int64_t given_floats(const rnl_gemm_problem *problem)
 {
@@ -39,117 +13,100 @@ static int64_t given_floats(const rnl_gemm_problem *problem)
     return scratch && scratch->dtype == RNL_F32 ? rnl_view_elements(scratch) : 0;
 }
 
-/* False where the copies have more elements than can be counted. */
-static bool make_plan(const rnl_device *device, const rnl_gemm_problem *problem, panel_plan *out_plan)
-{
-    panel_plan plan = {.copies_a = problem->a->dtype != RNL_F32};
-    int64_t a_rows = 0;
-    if (!rnl_gemm_panels_of(device, problem->b, &plan.panels))
-        return false;
-    plan.tile = choose_tile(problem, &plan.panels);
-    if (plan.copies_a &&
-        (!count_batches(&problem->batch, RNL_GEMM_A, &a_rows) || __builtin_mul_overflow(problem->m, a_rows, &a_rows) ||
-         __builtin_mul_overflow(a_rows, problem->k, &plan.a_floats) || plan.a_floats > INT64_MAX / 16))
-        return false;
-    plan.scratch = plan.a_floats + (problem->packed ? 0 : plan.panels.floats);
-    *out_plan = plan;
-    return true;
-}
-
 int64_t rnl_gemm_panel_scratch(const rnl_device *device, const rnl_gemm_problem *problem)
 {
-    panel_plan plan;
-    return make_plan(device, problem, &plan) ? plan.scratch : 0;
+    rnl_gemm_panel_plan plan;
+    return rnl_gemm_panel_plan_make(device, problem, INT64_MAX, &plan) ? plan.scratch : 0;
 }
 
 bool rnl_gemm_panel_applies(const rnl_device *device, const void *data)
 {
     const rnl_gemm_problem *problem = data;
-    panel_plan plan;
-    return make_plan(device, problem, &plan) && (problem->packed || given_floats(problem) >= plan.scratch);
+    rnl_gemm_panel_plan plan;
+    return rnl_gemm_panel_plan_make(device, problem, given_floats(problem), &plan);
 }
 
-/* Copying must be shared by some rows of a. Rows of b that can be read as they are do well until many of them are long:
- * then each is a page of its own, and they meet in the same places of the caches. */
+/* Copying must be shared by some rows of a; so few rows as here are better multiplied along k, where that can be. */
 bool rnl_gemm_panel_pays(const rnl_device *device, const void *data)
 {
     const rnl_gemm_problem *problem = data;
+    rnl_gemm_panel_plan plan;
     if (problem->packed)
         return true;
-    if (!rnl_device_is_cpu(device) || problem->m < 8 || problem->n < 4 || problem->k < 4)
+    if (!rnl_device_is_cpu(device) || problem->n < 4 || problem->k < 4 ||
+        !rnl_gemm_panel_plan_make(device, problem, given_floats(problem), &plan))
         return false;
-    if (problem->b_n != 1 || problem->dst->dtype != RNL_F32)
-        return true;
-    return problem->m >= 64 && problem->k >= 1024 && problem->b_k >= 1024;
-}
-
-/* The strides of a dense copy of the matrices that differ. */
-static void dense_batches(rnl_dims *batch, int view, int64_t matrix)
-{
-    for (size_t i = batch->rank; i-- > 0;) {
-        if (batch->stride[view][i] == 0)
-            continue;
-        batch->stride[view][i] = matrix;
-        matrix *= batch->shape[i];
-    }
-}
-
-/* The first factor as it is found and as floats. */
-static rnl_status append_copy(rnl_step_list *list, const rnl_gemm_problem *problem, rnl_view *copy)
-{
-    const rnl_dims *batch = &problem->batch;
-    rnl_view from = *problem->a;
-    from.rank = 0;
-    for (size_t i = 0; i < batch->rank; ++i) {
-        if (batch->stride[RNL_GEMM_A][i] == 0)
-            continue;
-        from.shape[from.rank] = batch->shape[i];
-        from.stride[from.rank++] = batch->stride[RNL_GEMM_A][i];
-    }
-    from.shape[from.rank] = problem->m;
-    from.stride[from.rank++] = problem->a_m;
-    from.shape[from.rank] = problem->k;
-    from.stride[from.rank++] = problem->a_k;
-    const int64_t offset = copy->offset;
-    *copy = rnl_view_row_major(copy->slot, RNL_F32, from.rank, from.shape);
-    copy->offset = offset;
-    return rnl_op_map(list, RNL_MAP_COPY, 0, 0, &from, 1, copy);
+    return !plan.packs || problem->m > 16 || (problem->m >= 8 && (problem->a_k != 1 || problem->b_k != 1));
 }
 
 /* The product with its second factor in panels, which a step in front of it makes. */
-static rnl_status pack(rnl_step_list *list, const panel_plan *plan, rnl_gemm_problem *problem, rnl_view *packed)
+static rnl_status pack(rnl_step_list *list, const rnl_gemm_panels *form, rnl_gemm_problem *problem, rnl_view *panels)
 {
     const rnl_gemm_params params = {
         .alpha = problem->alpha, .beta = problem->beta, .chain = problem->chain, .scratch = problem->scratch};
-    TRY(rnl_gemm_append_pack(list, &plan->panels, problem->b, problem->scratch));
-    *packed = rnl_gemm_packed_view(&plan->panels, problem->b, problem->scratch);
-    return rnl_gemm_describe(&params, problem->a, packed, problem->c, problem->dst, problem);
+    TRY(rnl_gemm_append_pack(list, form, problem->b, problem->scratch));
+    *panels = rnl_gemm_packed_view(form, problem->b, problem->scratch);
+    return rnl_gemm_describe(&params, problem->a, panels, problem->c, problem->dst, problem);
+}
+
+static void add_defines(rnl_step_builder *step, const rnl_gemm_problem *problem, const rnl_gemm_panel_plan *plan)
+{
+    const rnl_dtype type = problem->dst->dtype;
+    rnl_step_type(step, "T", type);
+    if (problem->a->dtype != type)
+        rnl_step_type(step, "T_A", problem->a->dtype);
+    rnl_step_define(step, "R=%lld -DW=%lld -DNB=%lld -DA=%s%s", (long long)plan->rows, (long long)plan->vector,
+                    (long long)plan->count, plan->form, plan->packs ? " -DPANELS" : "");
+    if (problem->chain && !rnl_gemm_chain_takes_vectors(problem))
+        rnl_step_define(step, "LANES");
+}
+
+static rnl_status append_product(rnl_step_list *list, const char *name, const rnl_gemm_problem *problem,
+                                 const rnl_gemm_panel_plan *plan)
+{
+    const int64_t batches = rnl_dims_elements(&problem->batch);
+    const size_t items[3] = {(size_t)plan->row_items, (size_t)plan->column_items, (size_t)batches};
+    rnl_view own = {.slot = RNL_NO_SLOT};
+    rnl_step_builder step;
+    if (plan->own_floats) {
+        own = *problem->scratch;
+        own.offset += plan->scratch - plan->row_items * plan->column_items * batches * plan->own_floats;
+    }
+    rnl_step_begin(&step, list, name, problem->index64);
+    step.step.problem = plan->problem;
+    step.step.variants = plan->variants;
+    add_defines(&step, problem, plan);
+    rnl_gemm_add_arguments(&step, problem, true);
+    rnl_step_view(&step, &own);
+    rnl_step_indices(&step, 4, (const int64_t[]){plan->own_floats, plan->share_slabs, plan->share_panels, plan->depth},
+                     4, 0);
+    rnl_gemm_add_chain(&step, problem);
+    rnl_step_range(&step, 3, items, (size_t[3]){1, 1, 1});
+    step.step.flops = rnl_gemm_flops(problem);
+    step.step.bytes = rnl_gemm_bytes(problem);
+    rnl_step_writes(&step, problem->dst->slot);
+    if (plan->own_floats)
+        rnl_step_writes(&step, own.slot);
+    return rnl_step_end(&step, "gemm_panel.cl", "gemm_panel");
 }
 
 rnl_status rnl_gemm_panel_append(rnl_step_list *list, const char *name, const void *data)
 {
     const rnl_gemm_problem *given = data;
     rnl_gemm_problem problem = *given;
-    panel_plan plan;
-    rnl_view panels = *given->b, floats;
-    if (!make_plan(list->device, given, &plan))
+    rnl_gemm_panel_plan plan;
+    rnl_view panels = *given->b;
+    if (!rnl_gemm_panel_plan_make(list->device, given, given_floats(given), &plan))
         return FAIL(RNL_INTERNAL, "%s does not apply to this matrix product", name);
-    if (!given->packed)
-        TRY(pack(list, &plan, &problem, &panels));
-    panels.dtype = RNL_F32;
-    problem.b = &panels;
-    problem.b_k = plan.panels.width;
-    problem.b_n = plan.panels.width * problem.k;
-    problem.index64 |= panels.offset + plan.panels.floats > INT32_MAX;
-    if (plan.copies_a && given_floats(given) >= plan.scratch) {
-        floats = *given->scratch;
-        floats.offset += plan.scratch - plan.a_floats;
-        problem.index64 |= floats.offset + plan.a_floats > INT32_MAX;
-        TRY(append_copy(list, given, &floats));
-        problem.a = &floats;
-        problem.a_m = problem.k;
-        problem.a_k = 1;
-        dense_batches(&problem.batch, RNL_GEMM_A, problem.m * problem.k);
+    if (plan.packs && !given->packed)
+        TRY(pack(list, &plan.panels, &problem, &panels));
+    if (plan.packs) {
+        panels.dtype = RNL_F32;
+        problem.b = &panels;
+        problem.b_k = plan.panels.width;
+        problem.b_n = plan.panels.width * problem.k;
+        problem.index64 |= panels.offset + plan.panels.floats > INT32_MAX;
     }
-    return rnl_gemm_append_tile(list, name, &problem, &plan.tile);
+    problem.index64 |= plan.own_floats && problem.scratch->offset + plan.scratch > INT32_MAX;
+    return append_product(list, name, &problem, &plan);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Matrix products whose second factor is copied into panels first. */
+#include "ops/tuning.h"
 #include "support/gemm_suite.h"
 #include <stdlib.h>
 #include <string.h>
@@ -91,7 +92,7 @@ END_TEST
 /* Without memory of its own, or of less than it asks for, or for types that it does not take. */
 START_TEST(does_not_apply)
 {
-    gemm_run run = {.test = {.m = 9, .n = 33, .k = 20}};
+    gemm_run run = {.test = {.m = 9, .n = 33, .k = 20, .b_transposed = true}};
     gemm_case_defaults(&run.test);
     gemm_case_create(&run);
     const int64_t few = 100;
@@ -128,21 +129,99 @@ START_TEST(wrong_arguments)
 }
 END_TEST
 
+/* Rows are read where they lie without memory too, and by strides. */
+START_TEST(without_memory)
+{
+    for (unsigned form = 0; form < 8; ++form) {
+        gemm_run run = {.test = {.dtype = form & 4 ? RNL_F16 : RNL_F32,
+                                 .m = form & 2 ? 1 : 9,
+                                 .n = 37,
+                                 .k = 300,
+                                 .a_transposed = form & 1}};
+        gemm_case_defaults(&run.test);
+        gemm_case_create(&run);
+        const rnl_gemm_params params = gemm_case_params(&run);
+        op_expect(RNL_OK, rnl_op_gemm(op_list(), &params, &run.a->view, &run.b->view, NULL, &run.dst->view));
+        ck_assert_str_eq(op_list()->steps[0].implementation, "gemm:panel");
+        ck_assert_uint_eq(op_list()->step_count, 1);
+        gemm_case_check(&run);
+        op_reset();
+    }
+}
+END_TEST
+
+/* As if measured: each tile, with b copied, packed before, and read where it lies. */
+static void run_variants(int64_t m, int64_t n)
+{
+    uint32_t count = 1;
+    for (uint32_t i = 0; i < count; ++i) {
+        for (unsigned form = 0; form < 2; ++form) {
+            gemm_run run = {.test = {.m = m, .n = n, .k = 11, .packs_b = form, .c_rank = 1}};
+            gemm_case_defaults(&run.test);
+            op_expect(RNL_OK, rnl_tuning_force(op_device(), i));
+            gemm_case_create(&run);
+            gemm_case_enqueue(&run);
+            const rnl_step *last = &op_list()->steps[op_list()->step_count - 1];
+            count = last->variants > count ? last->variants : count;
+            gemm_case_check(&run);
+            op_reset();
+        }
+    }
+    op_expect(RNL_OK, rnl_tuning_force(op_device(), RNL_TUNING_NONE));
+    ck_assert_uint_ge(count, 8);
+}
+
+START_TEST(variants)
+{
+    run_variants(op_small() ? 5 : 19, op_small() ? 21 : 147);
+}
+END_TEST
+
+/* What other processors are given. */
+START_TEST(widths)
+{
+    for (uint32_t width = 4; width <= (op_small() ? 0 : 16); width *= 2) {
+        op_pretend(&(op_limits){.vector_width = width,
+                                .work_items = op_info()->max_work_group_size,
+                                .local_bytes = op_info()->local_memory_bytes});
+        run_variants(7, 51);
+        for (int64_t m = 1; m <= 16; m += 5)
+            gemm_case_run(&(gemm_case){.m = m, .n = 5 * m, .k = 19, .a_transposed = m & 1, .b_transposed = m & 2});
+        op_pretend(NULL);
+    }
+}
+END_TEST
+
+/* Terms block by block, and several slabs of rows to a work-item. */
+START_TEST(blocks)
+{
+    for (unsigned form = 0; form < (op_small() ? 0 : 4); ++form)
+        gemm_case_run(&(gemm_case){.m = form & 1 ? 9 : 3,
+                                   .n = 260,
+                                   .k = 4100,
+                                   .a_transposed = form & 2,
+                                   .c_rank = 1,
+                                   .alpha = 0.5f,
+                                   .beta = 2});
+    for (unsigned form = 0; form < (op_small() ? 0 : 4); ++form)
+        gemm_case_run(
+            &(gemm_case){.m = 1900, .n = form & 1 ? 20 : 70, .k = 5, .a_transposed = form & 2, .packs_b = form & 1});
+}
+END_TEST
+
 /* What a CPU's own driver chooses: copies where memory would be read across its grain. */
 START_TEST(choice)
 {
-    int64_t floats = 0;
     if (op_info()->type != RNL_DEVICE_CPU || op_info()->emulated)
         return;
     unsetenv("RUNNEL_GEMM");
     for (unsigned form = 0; form < 2; ++form) {
-        gemm_run run = {.test = {.m = 12, .n = 40, .k = 30, .b_transposed = form}};
+        gemm_run run = {.test = {.m = 40, .n = 40, .k = 30, .b_transposed = form}};
         gemm_case_defaults(&run.test);
         gemm_case_create(&run);
-        const rnl_gemm_params params = gemm_case_params(&run);
-        op_expect(RNL_OK,
-                  rnl_gemm_scratch(op_device(), &params, &run.a->view, &run.b->view, NULL, &run.dst->view, &floats));
-        ck_assert_int_eq(floats > 0, form);
+        gemm_case_enqueue(&run);
+        ck_assert_uint_eq(op_list()->step_count, form + 1);
+        ck_assert_str_eq(op_list()->steps[form].implementation, "gemm:panel");
         op_reset();
     }
 }
@@ -158,6 +237,10 @@ int main(void)
     tcase_add_test(tests, packed_before);
     tcase_add_test(tests, wrong_packed);
     gemm_suite_add(tests, "gemm:panel", true);
+    tcase_add_test(tests, without_memory);
+    tcase_add_test(tests, variants);
+    tcase_add_test(tests, widths);
+    tcase_add_test(tests, blocks);
     tcase_add_test(tests, does_not_apply);
     tcase_add_test(tests, wrong_arguments);
     tcase_add_test(tests, choice);

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ops/gemm_panel.h"
+#include "ops/implementation.h"
+#include "ops/tuning.h"
+
+/* The tiles that there are, for devices whose registers hold `width` floats. Few, since each is a program. */
+typedef struct panel_tile {
+    int64_t width, rows, count;
+} panel_tile;
+
+static const panel_tile tiles[] = {
+    {16, 8, 3}, {16, 7, 4}, {16, 6, 4}, {16, 4, 6}, {16, 2, 8}, {16, 1, 8}, {8, 4, 3},
+    {8, 6, 2},  {8, 2, 4},  {8, 1, 8},  {4, 4, 3},  {4, 6, 2},  {4, 2, 4},  {4, 1, 8},
+};
+#define TILES (sizeof tiles / sizeof *tiles)
+
+#define CACHED_FLOATS 98304 /* of b, that stay in a core's cache while rows pass */
+#define BLOCK_DEPTH 128     /* terms, where a tile's columns of b would not */
+#define ITEM_CYCLES 12000.0 /* of a work-item, so that starting it costs little */
+#define ITEMS_OF_A_THREAD 8 /* so that threads finish together */
+#define WORTHWHILE 0.97     /* of an earlier tile's cycles: fewer programs then */
+#define COPIED_ROWS 1024    /* of a, that make up for copying b; fewer where b's rows meet in a cache's sets */
+#define COPIED_ROWS_MEET 256
+#define SETS_BYTES 4096
+
+static int64_t divide_up(int64_t a, int64_t b)
+{
+    return a / b + (a % b != 0);
+}
+
+static int64_t larger(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* Cycles of one slab times `count` panels; rough, and the same for all CPUs. */
+static double tile_cycles(const panel_tile *tile, int64_t count, int64_t k)
+{
+    const double vector = tile->width == 16 ? 1.0 : 0.5;
+    const double products = vector * (double)(tile->rows * count);
+    const double loads = 0.5 * (double)tile->rows + vector * (double)count;
+    const double step = products > loads ? products : loads;
+    return (double)k * (step + 0.5) + 40 + 3 * (double)(tile->rows * count);
+}
+
+static double slab_cycles(const panel_tile *tile, int64_t panels, int64_t k)
+{
+    return (double)(panels / tile->count) * tile_cycles(tile, tile->count, k) +
+           (double)(panels % tile->count) * tile_cycles(tile, 1, k);
+}
+
+static const panel_tile *estimate_tile(const rnl_device *device, const rnl_gemm_problem *problem, int64_t panels)
+{
+    const panel_tile *best = NULL;
+    double best_cycles = 0;
+    for (size_t i = 0; i < TILES; ++i) {
+        const panel_tile *it = &tiles[i];
+        if (it->width != device->vector_width || (best && it->rows >= 2 * problem->m))
+            continue;
+        const double cycles = (double)divide_up(problem->m, it->rows) * slab_cycles(it, panels, problem->k);
+        if (!best || cycles < WORTHWHILE * best_cycles) {
+            best = it;
+            best_cycles = cycles;
+        }
+    }
+    return best;
+}
+
+/* ---- as measured ------------------------------------------------------------------------------------------------ */
+
+/* The tiles of one register width stand together: a variant is a number among them, first those that copy b. */
+static uint32_t count_tiles(const rnl_device *device, const panel_tile **out_first)
+{
+    uint32_t count = 0;
+    for (size_t i = 0; i < TILES; ++i) {
+        if (tiles[i].width != device->vector_width)
+            continue;
+        if (count++ == 0)
+            *out_first = &tiles[i];
+    }
+    return count;
+}
+
+/* Of what the best tile depends on. */
+static rnl_hash problem_hash(const rnl_gemm_problem *problem)
+{
+    const int64_t key[] = {'g',
+                           'e',
+                           'm',
+                           'm',
+                           1,
+                           problem->m,
+                           problem->n,
+                           problem->k,
+                           rnl_dims_elements(&problem->batch),
+                           problem->a_m,
+                           problem->a_k,
+                           problem->packed ? 0 : problem->b_k,
+                           problem->packed ? 0 : problem->b_n,
+                           problem->packed,
+                           problem->a->dtype};
+    return rnl_hash_bytes(key, sizeof key);
+}
+
+/* ---- shares ----------------------------------------------------------------------------------------------------- */
+
+/* At most `most` panels, in equal shares of whole tiles. */
+static int64_t share_of(int64_t panels, int64_t most, int64_t count)
+{
+    const int64_t shares = divide_up(panels, larger(most / count, 1) * count);
+    return divide_up(divide_up(panels, shares), count) * count;
+}
+
+/* Some microseconds' worth, but work for every processor. */
+static void share_work(const rnl_device *device, const rnl_gemm_problem *problem, const panel_tile *tile,
+                       rnl_gemm_panel_plan *plan)
+{
+    const int64_t slabs = divide_up(problem->m, tile->rows), panels = plan->panels.panels;
+    const int64_t wanted = ITEMS_OF_A_THREAD * larger(device->info.compute_units, 1);
+    const int64_t batches = larger(rnl_dims_elements(&problem->batch), 1);
+    int64_t most = CACHED_FLOATS / plan->vector / problem->k;
+    plan->depth = problem->k;
+    if (!plan->packs && most < 2 * tile->count && problem->k > 2 * BLOCK_DEPTH) {
+        plan->depth = BLOCK_DEPTH;
+        most = CACHED_FLOATS / plan->vector / BLOCK_DEPTH;
+    }
+    /* Where there are too few slabs to go round, columns are shared too. */
+    const int64_t fair = panels / divide_up(wanted, slabs * batches);
+    plan->share_panels = share_of(panels, most < fair ? most : fair, tile->count);
+    plan->column_items = divide_up(panels, plan->share_panels);
+    const int64_t enough = (int64_t)(ITEM_CYCLES / slab_cycles(tile, plan->share_panels, problem->k)) + 1;
+    const int64_t spread = larger(slabs * plan->column_items * batches / wanted, 1);
+    plan->share_slabs = enough < spread ? enough : spread;
+    plan->row_items = divide_up(slabs, plan->share_slabs);
+}
+
+/* b is better copied than read where it lies. */
+static bool copies_b(const rnl_gemm_problem *problem)
+{
+    const int64_t row_bytes = problem->b_k * (int64_t)rnl_dtype_bytes(problem->b->dtype);
+    if (problem->b->dtype != RNL_F32)
+        return problem->m >= 8;
+    return problem->m >= (row_bytes % SETS_BYTES == 0 ? COPIED_ROWS_MEET : COPIED_ROWS);
+}
+
+static const char *copied_form(const rnl_gemm_problem *problem)
+{
+    return problem->a_k == 1 ? "COPY_K" : problem->a_m == 1 ? "COPY_M" : "COPY_ANY";
+}
+
+/* Memory for sums of blocks of terms, and for copies of a. */
+static bool add_memory(const rnl_gemm_problem *problem, rnl_gemm_panel_plan *plan)
+{
+    int64_t floats;
+    const bool copies_a = problem->a_k != 1 || problem->a->dtype != RNL_F32;
+    plan->form = copies_a ? copied_form(problem) : "ROWS";
+    if (plan->depth < problem->k)
+        plan->own_floats = plan->rows * plan->vector * plan->share_slabs * plan->share_panels;
+    if (copies_a)
+        plan->own_floats += plan->rows * plan->depth + plan->vector;
+    plan->scratch = plan->packs && !problem->packed ? plan->panels.floats : 0;
+    return !__builtin_mul_overflow(plan->row_items * plan->column_items, rnl_dims_elements(&problem->batch), &floats) &&
+           !__builtin_mul_overflow(floats, plan->own_floats, &floats) &&
+           !__builtin_add_overflow(plan->scratch, floats, &plan->scratch) && plan->scratch < INT64_MAX / 16;
+}
+
+static void do_without_memory(const rnl_gemm_problem *problem, rnl_gemm_panel_plan *plan)
+{
+    plan->form = problem->a_k == 1 ? "ROWS" : "ANY";
+    plan->depth = problem->k;
+    plan->packs = problem->packed;
+    plan->own_floats = plan->scratch = 0;
+}
+
+bool rnl_gemm_panel_plan_make(const rnl_device *device, const rnl_gemm_problem *problem, int64_t floats,
+                              rnl_gemm_panel_plan *out_plan)
+{
+    rnl_gemm_panel_plan plan = {.problem = problem_hash(problem)};
+    const panel_tile *tile = NULL;
+    const uint32_t count = count_tiles(device, &tile);
+    if (count == 0 || !rnl_gemm_panels_of(device, problem->b, &plan.panels))
+        return false;
+    const bool is_readable = !problem->packed && problem->b_n == 1 && problem->n >= plan.panels.width;
+    plan.variants = is_readable ? 2 * count : count;
+    /* The table is guarded by a lock of its own. */
+    const uint32_t variant = rnl_tuning_get((rnl_device *)(uintptr_t)device, plan.problem, plan.variants);
+    const bool is_tuned = variant != RNL_TUNING_NONE;
+    tile = is_tuned ? &tile[variant % count] : estimate_tile(device, problem, plan.panels.panels);
+    plan.packs = problem->packed || !is_readable || (is_tuned ? variant < count : copies_b(problem));
+    plan.rows = tile->rows;
+    plan.count = tile->count;
+    plan.vector = plan.panels.width;
+    share_work(device, problem, tile, &plan);
+    if (!add_memory(problem, &plan))
+        return false;
+    if (floats < plan.scratch && (problem->packed || is_readable))
+        do_without_memory(problem, &plan);
+    *out_plan = plan;
+    return floats >= plan.scratch;
+}
