@@ -196,6 +196,7 @@ static rnl_status fill_plan(rnl_planner *planner, const rnl_tensor_desc *inputs)
     TRY(rnl_place_homes(planner));
     TRY(lower_and_upload(planner));
     find_lifetimes(plan, graph);
+    rnl_plan_find_in_place(plan, graph);
     TRY(rnl_arena_assign(plan, rnl_device_get_info(planner->model->device)));
     TRY(collect_programs(plan));
     measure(plan);

@@ -35,6 +35,7 @@ typedef struct rnl_plan_io {
     rnl_tensor_desc desc; /* desc.host: an output known while planning (in the plan's zone) */
     uint32_t slot;        /* RNL_NO_SLOT: an input that no step reads, or an output known on the host */
     size_t offset_bytes;
+    bool may_be_in_place; /* nothing else is to be in the slot, so that it may be the caller's memory instead */
 } rnl_plan_io;
 
 /* What a step does, for messages. */
@@ -64,6 +65,9 @@ typedef struct rnl_plan {
 RNL_NODISCARD rnl_status rnl_plan_create(struct rnl_model *model, const rnl_tensor_desc *inputs, rnl_plan **out_plan);
 rnl_plan *rnl_plan_retain(rnl_plan *plan);
 void rnl_plan_release(rnl_plan *plan);
+
+/* Finds the inputs and outputs that may be in place. */
+void rnl_plan_find_in_place(rnl_plan *plan, const rnl_graph *graph);
 
 /* Gives every arena and constant slot a block and an offset. */
 RNL_NODISCARD rnl_status rnl_arena_assign(rnl_plan *plan, const rnl_device_info *device);

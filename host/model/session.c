@@ -2,6 +2,7 @@
 #include "model/session.h"
 
 #include "base/memory.h"
+#include "model/edge.h"
 #include "model/profile.h"
 #include <string.h>
 
@@ -29,11 +30,8 @@ void rnl_session_release(rnl_session *session)
     rnl_session_unbind(session);
     rnl_kernel_set_release(session->kernels);
     rnl_stream_release(session->stream);
-    for (size_t i = 0; session->outputs && i < session->model->graph->output_count; i++)
-        rnl_free(session->outputs[i]);
-    rnl_free(session->outputs);
+    rnl_edges_free(session);
     rnl_profile_free(session->profile);
-    rnl_free(session->output_capacity);
     rnl_free(session->order);
     rnl_free(session->descs);
     rnl_free(session->blocks);
@@ -53,8 +51,7 @@ rnl_status rnl_session_create(rnl_model *model, rnl_session **out_session)
     session->model = rnl_model_retain(model);
     GOTO(rnl_stream_create(model->device, &session->stream));
     GOTO(rnl_kernel_set_create(model->device, &session->kernels));
-    GOTO(rnl_alloc(model->graph->output_count, sizeof *session->outputs, &session->outputs));
-    GOTO(rnl_alloc(model->graph->output_count, sizeof *session->output_capacity, &session->output_capacity));
+    GOTO(rnl_edges_create(session));
     GOTO(rnl_alloc(model->graph->input_count, sizeof *session->order, &session->order));
     GOTO(rnl_alloc(model->graph->input_count, sizeof *session->descs, &session->descs));
     *out_session = session;

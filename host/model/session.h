@@ -31,8 +31,7 @@ struct rnl_session {
     size_t slot_capacity;
     rnl_plan *bound; /* retained: whose slots and constants the arena holds; NULL: none */
     bool has_constants;
-    void **outputs; /* host memory lent to the caller, one an output of the graph */
-    size_t *output_capacity;
+    struct rnl_edge *edges;   /* the graph's inputs, then its outputs: see edge.h */
     const rnl_tensor **order; /* scratch: the caller's tensors in the graph's order */
     rnl_tensor_desc *descs;
     size_t step_count;

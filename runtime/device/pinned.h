@@ -16,6 +16,6 @@ RNL_NODISCARD rnl_status rnl_pinned_take(rnl_buffer *buffer, const rnl_pool_requ
 uint64_t rnl_pinned_limit(rnl_device *device);
 
 /* True when the whole part lies in a pinned buffer of this process. Any thread. */
-bool rnl_pinned_has(const void *memory, size_t size_bytes);
+RNL_API bool rnl_pinned_has(const void *memory, size_t size_bytes);
 
 #endif

@@ -19,7 +19,7 @@ void rnl_copy_ways_load(rnl_device *device);
  * False for a device in the host's own memory: what a copy by two steps takes there, it takes from everybody, whatever
  * a measurement says.
  */
-bool rnl_copy_ways_differ(const rnl_device *device);
+RNL_API bool rnl_copy_ways_differ(const rnl_device *device);
 
 /* RNL_COPY_DIRECT for memory that is pinned, and where staging is not for this device or size. */
 rnl_copy_way rnl_copy_way_for(rnl_device *device, rnl_copy_direction direction, const void *host, size_t size_bytes);
