@@ -57,7 +57,7 @@ static struct {
 
 static rnl_status launch(const bench *b, const lane *with, rnl_stream *stream)
 {
-    const size_t most = b->info->type == RNL_DEVICE_CPU ? 1024 : 256;
+    const size_t most = b->info->emulated ? 16 : b->info->type == RNL_DEVICE_CPU ? 1024 : 256;
     const size_t local = most < b->info->max_work_group_size ? most : b->info->max_work_group_size;
     const rnl_range range = {1, {b->bytes / sizeof(float) / local * local, 1, 1}, {local, 1, 1}};
     const rnl_arg args[] = {{.kind = RNL_ARG_BUFFER, .buffer = with->in},

@@ -1,0 +1,37 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Runs every example without arguments on the default device.
+
+RUNNEL_BUILD  the folder with the programs (default build/release)
+"""
+
+import glob
+import os
+import re
+import subprocess
+import unittest
+
+ROOT = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
+BUILD = os.environ.get("RUNNEL_BUILD", os.path.join(ROOT, "build", "release"))
+
+# A line that each prints.
+LINES = {
+    "streams": r"12 batches of 65536 numbers on 3 streams: 0 wrong",
+}
+
+
+class ExamplesTest(unittest.TestCase):
+    def test_all(self):
+        programs = sorted(glob.glob(os.path.join(BUILD, "**", "example-*"), recursive=True))
+        programs = [path for path in programs if os.path.isfile(path) and os.access(path, os.X_OK)]
+        self.assertTrue(programs, f"no examples in {BUILD}")
+        for path in programs:
+            name = os.path.basename(path).removeprefix("example-")
+            with self.subTest(name):
+                result = subprocess.run([path], capture_output=True, text=True, timeout=120, cwd=ROOT)
+                self.assertEqual(result.returncode, 0, result.stderr)
+                self.assertRegex(result.stdout, re.compile(LINES.get(name, r"."), re.MULTILINE))
+
+
+if __name__ == "__main__":
+    unittest.main()
