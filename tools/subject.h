@@ -42,6 +42,7 @@ rnl_exit rnl_subject_open(const rnl_subject_options *options, rnl_device **out_d
 /* The subjects, each in a file of its own: bench_gemm.c has rnl_subject_bench_gemm. */
 extern const rnl_subject rnl_subject_bench_launch, rnl_subject_tune_launch;
 extern const rnl_subject rnl_subject_bench_gemm;
+extern const rnl_subject rnl_subject_tune_gemm;
 extern const rnl_subject rnl_subject_bench_copy, rnl_subject_tune_copy;
 extern const rnl_subject rnl_subject_bench_streams;
 

@@ -112,8 +112,8 @@ static rnl_status prepare(rnl_gemm *gemm)
                                          : RNL_OK;
 }
 
-rnl_status rnl_gemm_create_in(rnl_device *device, const rnl_gemm_desc *desc, rnl_gemm_workspace *workspace,
-                              rnl_gemm **out_gemm)
+rnl_status rnl_gemm_create_in(rnl_device *device, const rnl_gemm_desc *desc, uint32_t variant,
+                              rnl_gemm_workspace *workspace, rnl_gemm **out_gemm)
 {
     rnl_gemm *gemm = NULL;
     rnl_gemm_form form;
@@ -125,6 +125,7 @@ rnl_status rnl_gemm_create_in(rnl_device *device, const rnl_gemm_desc *desc, rnl
     atomic_init(&gemm->references, 1);
     gemm->device = rnl_device_retain(device);
     gemm->form = form;
+    gemm->form.variant = variant;
     gemm->workspace = workspace ? workspace : &gemm->own;
     const rnl_status status = prepare(gemm);
     if (status != RNL_OK)
@@ -136,7 +137,7 @@ rnl_status rnl_gemm_create_in(rnl_device *device, const rnl_gemm_desc *desc, rnl
 
 rnl_status rnl_gemm_create(rnl_device *device, const rnl_gemm_desc *desc, rnl_gemm **out_gemm)
 {
-    return rnl_gemm_create_in(device, desc, NULL, out_gemm);
+    return rnl_gemm_create_in(device, desc, 0, NULL, out_gemm);
 }
 
 rnl_gemm *rnl_gemm_retain(rnl_gemm *gemm)

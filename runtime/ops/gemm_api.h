@@ -69,6 +69,9 @@ enum {
 #define RNL_GEMM_CONSTANT_BYTES 16
 void rnl_gemm_constants(const rnl_gemm_desc *desc, unsigned char out_bytes[4 * RNL_GEMM_CONSTANT_BYTES]);
 
+/* Where the tuning table has what is the fastest for the product in this mode. */
+RNL_NODISCARD rnl_status rnl_gemm_form_place(const rnl_gemm_form *form, const rnl_gemm_mode *mode, rnl_device *device,
+                                             rnl_hash *out_place);
 /* Appends the steps of a product in this mode; *out_scratch_bytes is the size of its RNL_GEMM_SLOT_SCRATCH. */
 RNL_NODISCARD rnl_status rnl_gemm_form_append(const rnl_gemm_form *form, const rnl_gemm_mode *mode, rnl_step_list *list,
                                               size_t *out_scratch_bytes);
@@ -129,8 +132,9 @@ struct rnl_gemm {
     bool constants_written;
 };
 
-/* As rnl_gemm_create, with scratch memory that others use too, and none of it yet. */
-RNL_NODISCARD rnl_status rnl_gemm_create_in(rnl_device *device, const rnl_gemm_desc *desc,
+/* As rnl_gemm_create, with a variant of desc.implementation, and with scratch memory that others use too and none of it
+ * yet, or with its own (NULL). */
+RNL_NODISCARD rnl_status rnl_gemm_create_in(rnl_device *device, const rnl_gemm_desc *desc, uint32_t variant,
                                             rnl_gemm_workspace *workspace, rnl_gemm **out_gemm);
 /* The plan of a mode, made if need be. Its programs are built. */
 RNL_NODISCARD rnl_status rnl_gemm_find_plan(rnl_gemm *gemm, const rnl_gemm_mode *mode, rnl_gemm_plan **out_plan);

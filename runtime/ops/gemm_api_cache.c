@@ -97,7 +97,7 @@ static rnl_status find_cache(rnl_stream *stream, struct rnl_gemm_cache **out_cac
 static rnl_status add(rnl_stream *stream, struct rnl_gemm_cache *cache, const rnl_gemm_desc *desc, cache_entry *entry)
 {
     rnl_gemm *gemm;
-    TRY(rnl_gemm_create_in(stream->device, desc, &cache->workspace, &gemm));
+    TRY(rnl_gemm_create_in(stream->device, desc, 0, &cache->workspace, &gemm));
     if (entry->gemm) {
         const rnl_status status = rnl_stream_synchronize(stream);
         if (status != RNL_OK) {

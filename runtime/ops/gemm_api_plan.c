@@ -137,27 +137,45 @@ rnl_status rnl_gemm_scratch_bytes(int64_t elements, size_t *out_bytes)
 
 /* ---- floats --------------------------------------------------------------------------------------------------- */
 
-static rnl_status append_floats(const rnl_gemm_form *form, const rnl_gemm_mode *mode, rnl_step_list *list,
-                                rnl_gemm_product *p, size_t *out_scratch_bytes)
+/* All but scratch memory. `p` holds what the result points to. */
+static rnl_gemm_params make_params(const rnl_gemm_form *form, const rnl_gemm_mode *mode, const rnl_device *device,
+                                   rnl_gemm_product *p)
 {
     rnl_gemm_params params = {.alpha = mode->alpha,
                               .beta = mode->beta,
                               .chain = p->chain.stage_count ? &p->chain : NULL,
                               .implementation = form->desc.implementation,
                               .variant = form->variant};
-    int64_t floats = 0;
     rnl_gemm_panels panels;
-    if (p->packed_b && rnl_gemm_panels_of(list->device, &p->b, &panels)) {
+    if (p->packed_b && rnl_gemm_panels_of(device, &p->b, &panels)) {
         p->packed = rnl_gemm_line(p->b.slot, RNL_F32, panels.floats);
         params.packed_b = &p->packed;
     }
+    return params;
+}
+
+static rnl_status append_floats(const rnl_gemm_form *form, const rnl_gemm_mode *mode, rnl_step_list *list,
+                                rnl_gemm_product *p, size_t *out_scratch_bytes)
+{
+    rnl_gemm_params params = make_params(form, mode, list->device, p);
     const rnl_view *c = mode->beta == 0 ? NULL : &p->c;
+    int64_t floats = 0;
     TRY(rnl_gemm_scratch(list->device, &params, &p->a, &p->b, c, &p->c, &floats));
     TRY(rnl_gemm_scratch_bytes(floats, out_scratch_bytes));
     p->scratch = rnl_gemm_line(RNL_GEMM_SLOT_SCRATCH, RNL_F32, floats);
     if (floats > 0)
         params.scratch = &p->scratch;
     return rnl_op_gemm(list, &params, &p->a, &p->b, c, &p->c);
+}
+
+rnl_status rnl_gemm_form_place(const rnl_gemm_form *form, const rnl_gemm_mode *mode, rnl_device *device,
+                               rnl_hash *out_place)
+{
+    rnl_gemm_product p;
+    *out_place = (rnl_hash){0, 0};
+    TRY(make_product(form, mode, &p));
+    const rnl_gemm_params params = make_params(form, mode, device, &p);
+    return rnl_gemm_place(device, &params, &p.a, &p.b, mode->beta == 0 ? NULL : &p.c, &p.c, out_place);
 }
 
 /* ---- both ----------------------------------------------------------------------------------------------------- */
@@ -174,7 +192,7 @@ rnl_status rnl_gemm_form_append(const rnl_gemm_form *form, const rnl_gemm_mode *
         TRY(rnl_gemm_append_integers(form, list, &p, out_scratch_bytes));
     else
         TRY(append_floats(form, mode, list, &p, out_scratch_bytes));
-    if (!forced || list->step_count == 0)
+    if (!forced || list->step_count == 0 || mode->alpha == 0 || form->desc.k == 0)
         return RNL_OK;
     const char *taken = strchr(list->steps[list->step_count - 1].implementation, ':');
     if (taken && strcmp(taken + 1, forced) == 0)

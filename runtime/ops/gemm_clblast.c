@@ -3,6 +3,7 @@
  * CLBlast's GEMM. It prints on errors, so everything that it checks is checked here first. Its first calls race in
  * some drivers' compilers, so one call is made at a time.
  */
+#include "ops/gemm_clblast.h"
 #include "base/memory.h"
 #include "device/buffer.h"
 #include "device/stream.h"
@@ -168,6 +169,32 @@ static void forget_device(rnl_device *device)
     pthread_mutex_unlock(&clblast_lock);
 }
 
+/* With the lock held. What the tuning table has for the device holds from its first product on; it is a matter of speed
+ * alone, so CLBlast's own values do where it does not take them. */
+static void begin_device(rnl_device *device)
+{
+    if (device->before_release)
+        return;
+    const uint32_t sets[RNL_CLBLAST_KERNELS] = {rnl_clblast_noted(device, RNL_CLBLAST_XGEMM),
+                                                rnl_clblast_noted(device, RNL_CLBLAST_DIRECT)};
+    const rnl_error error = *rnl_last_error();
+    if (rnl_clblast_override(device, sets) != RNL_OK)
+        rnl_error_restore(&error);
+    device->before_release = forget_device;
+    ++devices_in_use;
+}
+
+/* CLBlast forgets one device's values only with all that it keeps. */
+rnl_status rnl_clblast_use(rnl_device *device, const uint32_t sets[RNL_CLBLAST_KERNELS])
+{
+    pthread_mutex_lock(&clblast_lock);
+    begin_device(device);
+    CLBlastClearCache();
+    const rnl_status status = rnl_clblast_override(device, sets);
+    pthread_mutex_unlock(&clblast_lock);
+    return status;
+}
+
 static CLBlastStatusCode call(rnl_stream *stream, const rnl_clblast_gemm *g, cl_mem a, cl_mem b, cl_mem c)
 {
     const CLBlastTranspose a_form = g->a_transposed ? CLBlastTransposeYes : CLBlastTransposeNo;
@@ -191,10 +218,7 @@ rnl_status rnl_clblast_run(rnl_stream *stream, const rnl_clblast_gemm *gemm, cl_
     TRY(check_memory(c, bytes.c));
     rnl_stream_enter(stream);
     pthread_mutex_lock(&clblast_lock);
-    if (!device->before_release) {
-        device->before_release = forget_device;
-        ++devices_in_use;
-    }
+    begin_device(device);
     const CLBlastStatusCode code = call(stream, gemm, a, b, c);
     pthread_mutex_unlock(&clblast_lock);
     if (code != CLBlastSuccess)

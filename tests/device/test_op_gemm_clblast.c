@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "ops/gemm_clblast.h"
 #include "support/gemm_case.h"
 #include <math.h>
 #include <stdlib.h>
@@ -100,6 +101,25 @@ START_TEST(does_not_apply)
 }
 END_TEST
 
+/* CLBlast takes every set, products with others than its own are right, and its own come back. */
+START_TEST(parameters)
+{
+    static const gemm_case product = {.m = 33, .n = 70, .k = 20};
+    uint32_t sets[RNL_CLBLAST_KERNELS] = {0};
+    if (op_small())
+        return;
+    for (int kernel = 0; kernel < RNL_CLBLAST_KERNELS; ++kernel)
+        for (uint32_t set = rnl_clblast_sets((rnl_clblast_kernel)kernel); set-- > 0;) {
+            sets[kernel] = set;
+            op_expect(RNL_OK, rnl_clblast_use(op_device(), sets));
+        }
+    op_expect(RNL_OK, rnl_clblast_use(op_device(), (const uint32_t[]){3, 1}));
+    gemm_case_run(&product);
+    op_expect(RNL_OK, rnl_clblast_use(op_device(), sets));
+    gemm_case_run(&product);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("gemm_clblast");
@@ -109,6 +129,7 @@ int main(void)
     tcase_add_test(tests, batches);
     tcase_add_test(tests, special_values);
     tcase_add_test(tests, warming);
+    tcase_add_test(tests, parameters);
     tcase_add_test(tests, does_not_apply);
     return op_main(suite);
 }
