@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SHARED_BYTES ((size_t)256 << 10) /* what is larger has a cl_mem of its own */
+#define SHARED_BYTES ((size_t)128 << 10) /* what is larger has a cl_mem of its own */
 #define FIRST_CHUNK_BYTES ((size_t)256 << 20)
 #define FIRST_PINNED_CHUNK_BYTES ((size_t)16 << 20)
 
@@ -90,8 +90,8 @@ static void rest_piece(struct rnl_pool *pool, rnl_pool_kind *kind, rnl_pool_bloc
             rnl_pool_drop_chunk(pool, kind, chunk);
         else
             rnl_pool_join(pool, block);
-    } else if (kind->ready_bytes > kind->chunk_bytes / 32) {
-        rnl_pool_join_ready(pool, kind, kind->chunk_bytes / 32);
+    } else if (kind->ready_bytes > kind->chunk_bytes / 64) {
+        rnl_pool_join_ready(pool, kind, kind->chunk_bytes / 64);
     }
 }
 

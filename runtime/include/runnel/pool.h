@@ -5,7 +5,7 @@
  * All buffers come from their device's pool. It rounds sizes up to one of eight classes between two powers of two, and
  * keeps what is released for the next request of that class: taking and releasing then calls no driver. Device and
  * pinned memory are kept apart.
- *   - Buffers of up to 256 KiB are parts of chunks: reserved blocks, the first of an eighth of the budget and at most
+ *   - Buffers of up to 128 KiB are parts of chunks: reserved blocks, the first of an eighth of the budget and at most
  *     256 MiB (pinned 16 MiB), that are split and joined. Larger ones have a cl_mem of their own, as long as the budget
  *     has room for it; then they too are cut from a chunk that has. Pinned memory has chunks on CPU devices only.
  *   - Of what nobody uses, blocks of their own are kept up to a quarter of the budget, the latest used, and the largest
