@@ -183,8 +183,10 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void gemm_panel(GEMM_ARG
 {
     const idx_t grid0 = (idx_t)get_global_id(0), grid1 = (idx_t)get_global_id(1), grid2 = (idx_t)get_global_id(2);
     const idx_t panels = (size.s1 + W - 1) / W, slab_count = (size.s0 + R - 1) / R;
-    const idx_t first_slab = grid0 * share.s1, first_panel = grid1 * share.s2;
-    const idx_t end_slab = min(first_slab + share.s1, slab_count), end_panel = min(first_panel + share.s2, panels);
+    const idx_t first_slab = grid0 * share.s1, end_slab = min(first_slab + share.s1, slab_count);
+    // A share that is smaller comes first: a driver may give half of all work-items to one thread at once.
+    const idx_t end_panel = panels - ((idx_t)get_global_size(1) - 1 - grid1) * share.s2;
+    const idx_t first_panel = max((idx_t)0, end_panel - share.s2);
     FIND_MATRICES;
     __global float *own = memory + memory_offset;
     own += ((grid2 * (idx_t)get_global_size(1) + grid1) * (idx_t)get_global_size(0) + grid0) * share.s0;

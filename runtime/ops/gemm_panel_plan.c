@@ -40,7 +40,7 @@ static double tile_cycles(const panel_tile *tile, int64_t count, int64_t k)
     const double products = vector * (double)(tile->rows * count);
     const double loads = 0.5 * (double)tile->rows + vector * (double)count;
     const double step = products > loads ? products : loads;
-    return (double)k * (step + 0.5) + 40 + 3 * (double)(tile->rows * count);
+    return (double)k * (step + (count == 1 ? 2.0 : 0.5)) + 40 + 3 * (double)(tile->rows * count);
 }
 
 static double slab_cycles(const panel_tile *tile, int64_t panels, int64_t k)
@@ -107,6 +107,8 @@ static rnl_hash problem_hash(const rnl_gemm_problem *problem)
 /* At most `most` panels, in equal shares of whole tiles. */
 static int64_t share_of(int64_t panels, int64_t most, int64_t count)
 {
+    if (most >= panels)
+        return panels;
     const int64_t shares = divide_up(panels, larger(most / count, 1) * count);
     return divide_up(divide_up(panels, shares), count) * count;
 }
