@@ -256,7 +256,7 @@ static rnl_exit measure_all(bench *b)
 static rnl_exit run(const rnl_subject_options *options)
 {
     bench b = {.options = *options};
-    const double least = SAMPLE_SECONDS * (double)options->repeat;
+    const double least = options->seconds > 0 ? SAMPLE_SECONDS * (double)options->repeat : 0;
     rnl_exit code = rnl_subject_open(options, &b.device);
     if (code != RNL_EXIT_DONE)
         return code;

@@ -88,6 +88,15 @@ class BenchTest(CommandTest):
         self.assertRegex(result.line("tuned: "), r"^tuned: \d+ other kernels? chosen$")
         self.assertRegex(result.line("run ms: "), RUN_LINE)
 
+    def test_streams(self):
+        result = self.succeed("bench", self.network(), *QUICK, "--streams", "3", "--json", "out.json")
+        self.assertRegex(result.line("3 sessions: "),
+                         r"^3 sessions: \d+\.\d\d runs/s, \d+\.\d\d times one session's \(3 samples, \d+ runs\)$")
+        with open(self.path("out.json"), encoding="utf-8") as file:
+            streams = json.load(file)["streams"]
+        self.assertEqual(streams["sessions"], 3)
+        self.assertAlmostEqual(streams["runs_per_s"] * streams["run_ms"], 1000, delta=1e-6)
+
     def test_threads(self):
         self.succeed("bench", self.network(), *QUICK, "--threads", "1", "--json", "out.json")
         with open(self.path("out.json"), encoding="utf-8") as file:
@@ -105,6 +114,25 @@ class BenchTest(CommandTest):
         self.refuse("/dev/full", "No space", arguments=["bench", self.network(), *QUICK, "--json", "/dev/full"])
 
 
+class SubjectTest(CommandTest):
+    def test_streams(self):
+        result = self.succeed("bench", "streams", "--size", "1", "--repeat", "1", "--seconds", "0", "--json", "out.json")
+        rows = [line.split() for line in result.lines[3:]]
+        self.assertEqual([row[0] for row in rows], ["1", "2", "4", "8"])
+        with open(self.path("out.json"), encoding="utf-8") as file:
+            report = json.load(file)
+        self.assertEqual(report["bytes"], 1 << 20)
+        for row in report["rows"]:
+            self.assertEqual(row["ideal_ms"], max(row["copy_ms"], row["compute_ms"]))
+            self.assertGreater(row["batch_ms"], 0)
+
+    def test_streams_refused(self):
+        for value in ("0", "x", "2000"):
+            self.misuse("--size", "whole number from 1 to 1024", arguments=["bench", "streams", "--size", value],
+                        command="bench")
+        self.misuse("one argument too many", arguments=["bench", "streams", "more"], command="bench")
+
+
 class UsageTest(CommandTest):
     def misuse(self, *parts, arguments, command="bench", **options):
         return super().misuse(*parts, arguments=arguments, command=command, **options)
@@ -112,7 +140,7 @@ class UsageTest(CommandTest):
     def test_help_names_every_option(self):
         text = self.succeed("bench", "--help").stdout
         for option in ("-i", "--device", "--shape", "--repeat", "--threads", "--verbose", "--seconds", "--warm",
-                       "--layers", "--sort", "--json"):
+                       "--layers", "--sort", "--json", "--streams"):
             self.assertIn(option, text)
         self.assertEqual(self.succeed("bench", "-h").stdout, text)
 
@@ -136,6 +164,7 @@ class UsageTest(CommandTest):
                 self.misuse(option, "not a number from 0 to 3600", arguments=["bench", "m.onnx", option, value])
         for value in ("0", "-1", "1.5"):
             self.misuse("--repeat", arguments=["bench", "m.onnx", "--repeat", value])
+            self.misuse("--streams", arguments=["bench", "m.onnx", "--streams", value])
 
     def test_shared_options_name_this_command(self):
         model = self.relu()
