@@ -4,6 +4,7 @@
 // Defines, one of:
 //   VNNI     vpdpbusd of x86: sum + four products of unsigned bytes of x and signed bytes of y
 //   BF16     vdpbf16ps of x86: sum + two products of bfloat16
+//   DP4A     dp4a.u32.s32 of PTX: as VNNI, of one lane
 //   DOT      cl_khr_integer_dot_product: as VNNI
 // gpu: never
 // check:
@@ -11,7 +12,12 @@
 #define ADD_PRODUCTS(sum, x, y) __asm__("vpdpbusd %2,%1,%0" : "+v"(sum) : "v"(x), "v"(y))
 #elif defined(BF16)
 #define ADD_PRODUCTS(sum, x, y) __asm__("vdpbf16ps %2,%1,%0" : "+v"(sum) : "v"(x), "v"(y))
-#elif defined(DOT)
+#elif defined(DP4A) || defined(DOT)
+#ifdef DP4A
+#define ADD_LANE(sum, x, y) __asm__("dp4a.u32.s32 %0, %1, %2, %0;" : "+r"(sum) : "r"(x), "r"(y))
+#else
+#define ADD_LANE(sum, x, y) sum += as_uint(dot_4x8packed_us_int(x, y))
+#endif
 #define ADD_PRODUCTS(sum, x, y)                                                                                        \
     do {                                                                                                               \
         uint lanes_x[16], lanes_y[16], lanes_sum[16];                                                                  \
@@ -19,7 +25,7 @@
         vstore16(as_uint16(y), 0, lanes_y);                                                                            \
         vstore16(as_uint16(sum), 0, lanes_sum);                                                                        \
         for (int i = 0; i < 16; i++)                                                                                   \
-            lanes_sum[i] += as_uint(dot_4x8packed_us_int(lanes_x[i], lanes_y[i]));                                     \
+            ADD_LANE(lanes_sum[i], lanes_x[i], lanes_y[i]);                                                            \
         sum = as_int16(vload16(0, lanes_sum));                                                                         \
     } while (0)
 #else

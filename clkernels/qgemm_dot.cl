@@ -2,7 +2,7 @@
 // Products of 8-bit integers whose second factor is in qgemm_pack.cl's panels, with dot products of four packed bytes.
 //
 // Defines: T_DST, INDEX64, STAGES …  see qgemm.clh
-//   DOT      cl_khr_integer_dot_product (OpenCL C 3.0); absent: what it does, in plain C
+//   DP4A     with dp4a of PTX; DOT: with cl_khr_integer_dot_product (OpenCL C 3.0); neither: in plain C
 //   R        rows of dst that a work-item computes, of columns 16 apart: C of them
 // check: -DT_DST=I32 -DR=8 -DC=2
 // check: -DT_DST=U8 -DR=2 -DC=2 -DINDEX64
@@ -15,17 +15,15 @@
 #define PANEL 32
 #define LANES 16
 
-#ifdef DOT
-#define DOT_OF(x, y) as_uint(dot_4x8packed_us_int(x, y))
+// sum += of four unsigned bytes of x and signed bytes of y.
+#if defined(DP4A)
+#define ADD_PRODUCTS(sum, x, y) __asm__("dp4a.u32.s32 %0, %1, %2, %0;" : "+r"(sum) : "r"(x), "r"(y))
+#elif defined(DOT)
+#define ADD_PRODUCTS(sum, x, y) sum += as_uint(dot_4x8packed_us_int(x, y))
 #else
-static inline uint dot_of(uint x, uint y)
-{
-    const uint4 bytes = convert_uint4(as_uchar4(x));
-    const uint4 signed_bytes = as_uint4(convert_int4(as_char4(y)));
-    const uint4 products = bytes * signed_bytes;
-    return products.x + products.y + products.z + products.w;
-}
-#define DOT_OF(x, y) dot_of(x, y)
+#define PRODUCT(x, y, left) ((((x) << (left)) >> 24) * as_uint(as_int((y) << (left)) >> 24))
+#define ADD_PRODUCTS(sum, x, y)                                                                                        \
+    sum += PRODUCT(x, y, 0) + PRODUCT(x, y, 8) + PRODUCT(x, y, 16) + PRODUCT(x, y, 24)
 #endif
 
 // Up to four bytes; the others are 0. What they are multiplied by is 0 as well, but not what sums of a's rows add up.
@@ -69,10 +67,12 @@ __kernel void qgemm_dot(QGEMM_ARGUMENTS(int))
             x[r] = load_four(a + rows[r] + k, size.s2 - k, FOURS_OF_A) ^ flip;
         for (int r = 0; r < R; r++)
             for (int c = 0; c < C; c++)
-                sum[r * C + c] += DOT_OF(x[r], y[c]);
-        if (HAS(ROW_SUMS))
+                ADD_PRODUCTS(sum[r * C + c], x[r], y[c]);
+        if (HAS(ROW_SUMS)) {
+            const uint there = size.s2 - k >= 4 ? ~0u : (1u << (8 * (int)(size.s2 - k))) - 1u;
             for (int r = 0; r < R; r++)
-                row_sum[r] += DOT_OF(x[r] & (size.s2 - k >= 4 ? ~0u : (1u << (8 * (int)(size.s2 - k))) - 1u), 0x01010101u);
+                ADD_PRODUCTS(row_sum[r], x[r] & there, 0x01010101u);
+        }
     }
 #if RESULT != RESULT_I32
     const float scale_of_all = SCALE_OF_ALL, scale_of_dst = SCALE_OF_DST;

@@ -24,6 +24,11 @@ static const char *const defines[] = {
 #undef X
 };
 
+const char *rnl_instruction_define(rnl_instruction which)
+{
+    return defines[which];
+}
+
 /* pocl compiles for the processor that it runs on. Others refuse assembly in kernels, some in writing to the terminal.
  */
 static bool is_pocl(const rnl_device *device)
@@ -39,6 +44,8 @@ static bool may_have(const rnl_device *device, rnl_instruction which)
     if (which == RNL_INSTRUCTION_BF16)
         return is_pocl(device) && device->vector_width == LANES && __builtin_cpu_supports("avx512bf16");
 #endif
+    if (which == RNL_INSTRUCTION_DP4A)
+        return device->info.type == RNL_DEVICE_GPU && strcmp(device->info.platform, "NVIDIA CUDA") == 0;
     return which == RNL_INSTRUCTION_DOT && rnl_device_has_extension(device, "cl_khr_integer_dot_product");
 }
 

@@ -9,10 +9,13 @@
 #include "device/device.h"
 
 /* X(name, the define of clkernels/instruction.cl) */
-#define RNL_INSTRUCTION_LIST(X)                                                                                        \
-    X(VNNI, "VNNI")             /* vpdpbusd on 16 lanes */                                                             \
-    X(BF16, "BF16")             /* vdpbf16ps on 16 lanes */                                                            \
+/* clang-format off */
+#define RNL_INSTRUCTION_LIST(X) \
+    X(VNNI, "VNNI")             /* vpdpbusd on 16 lanes */ \
+    X(BF16, "BF16")             /* vdpbf16ps on 16 lanes */ \
+    X(DP4A, "DP4A")             /* of NVIDIA's GPUs */ \
     X(DOT, "DOT -cl-std=CL3.0") /* cl_khr_integer_dot_product */
+/* clang-format on */
 typedef enum rnl_instruction {
 #define X(name, define) RNL_INSTRUCTION_##name,
     RNL_INSTRUCTION_LIST(X)
@@ -25,6 +28,8 @@ typedef enum rnl_instruction {
  * environment. Any thread.
  */
 bool rnl_device_runs(const rnl_device *device, rnl_instruction which);
+/* What its kernels are compiled with: "VNNI". */
+const char *rnl_instruction_define(rnl_instruction which);
 /* Tries it now, on devices where that is worthwhile: it compiles, runs and gives the values that it should. */
 bool rnl_instruction_try(rnl_device *device, rnl_instruction which);
 

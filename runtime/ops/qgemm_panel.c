@@ -140,7 +140,7 @@ static rnl_status append_vectors(rnl_step_list *list, const char *name, const rn
     size_t local[3];
     TRY(prepare(list, given, &r));
     const rnl_qgemm_problem *p = &r.problem;
-    const int64_t width = vnni ? 16 : list->device->vector_width, rows = tile_rows(vnni ? 8 : 4, p->m);
+    const int64_t width = vnni ? 16 : list->device->vector_width, rows = tile_rows(width == 16 ? 8 : 4, p->m);
     const rnl_qgemm_grid grid = {.rows_first = rnl_device_is_cpu(list->device),
                                  .tiles = tiles_of(list->device, p, rows)};
     const size_t row_tiles = (size_t)((p->m - 1) / (rows * grid.tiles) + 1);
@@ -159,15 +159,9 @@ static rnl_status append_vectors(rnl_step_list *list, const char *name, const rn
     return rnl_qgemm_end(&step, p, "qgemm_panel.cl", "qgemm_panel");
 }
 
-rnl_status rnl_qgemm_panel_append(rnl_step_list *list, const char *name, const void *problem)
-{
-    return append_vectors(list, name, problem, false);
-}
-
 bool rnl_qgemm_vnni_applies(const rnl_device *device, const void *data)
 {
-    const rnl_qgemm_problem *p = data;
-    return rnl_qgemm_panel_applies(device, data) && rnl_device_runs(p->device, RNL_INSTRUCTION_VNNI);
+    return rnl_qgemm_panel_applies(device, data) && rnl_device_runs(device, RNL_INSTRUCTION_VNNI);
 }
 
 rnl_status rnl_qgemm_vnni_append(rnl_step_list *list, const char *name, const void *problem)
@@ -181,8 +175,14 @@ rnl_status rnl_qgemm_vnni_append(rnl_step_list *list, const char *name, const vo
 
 bool rnl_qgemm_dot_applies(const rnl_device *device, const void *data)
 {
-    const rnl_qgemm_problem *p = data;
-    return rnl_qgemm_panel_applies(device, data) && rnl_device_runs(p->device, RNL_INSTRUCTION_DOT);
+    return rnl_qgemm_panel_applies(device, data) &&
+           (rnl_device_runs(device, RNL_INSTRUCTION_DP4A) || rnl_device_runs(device, RNL_INSTRUCTION_DOT));
+}
+
+/* Intel's runtime for CPUs has the function, and calls it for each lane: 30 times slower than floats in vectors. */
+bool rnl_qgemm_dot_pays(const rnl_device *device, const void *data)
+{
+    return !rnl_device_is_cpu(device) && rnl_qgemm_panel_pays(device, data);
 }
 
 /* Every row of every matrix begins where an integer may. */
@@ -194,7 +194,7 @@ static bool has_aligned_rows(const rnl_qgemm_problem *p)
     return aligned;
 }
 
-rnl_status rnl_qgemm_dot_append(rnl_step_list *list, const char *name, const void *data)
+static rnl_status append_lanes(rnl_step_list *list, const char *name, const void *data, const char *define)
 {
     ready r;
     rnl_step_builder step;
@@ -205,8 +205,23 @@ rnl_status rnl_qgemm_dot_append(rnl_step_list *list, const char *name, const voi
     const size_t items[3] = {lanes, (size_t)((p->m + rows - 1) / rows), (size_t)rnl_dims_elements(&p->batch)};
     const size_t local[3] = {DOT_LANES, rnl_device_is_cpu(list->device) ? 1 : 4, 1};
     rnl_step_begin(&step, list, name, p->index64);
-    rnl_step_define(&step, "DOT -cl-std=CL3.0 -DR=%lld -DC=%lld", (long long)rows, (long long)columns);
+    if (define)
+        rnl_step_define(&step, "%s", define);
+    rnl_step_define(&step, "R=%lld -DC=%lld", (long long)rows, (long long)columns);
     rnl_qgemm_add_common(&step, p, &(rnl_qgemm_grid){.fours_of_a = has_aligned_rows(p), .tiles = 1});
     rnl_step_range(&step, 3, items, local);
     return rnl_qgemm_end(&step, p, "qgemm_dot.cl", "qgemm_dot");
+}
+
+rnl_status rnl_qgemm_dot_append(rnl_step_list *list, const char *name, const void *problem)
+{
+    const bool dp4a = rnl_device_runs(list->device, RNL_INSTRUCTION_DP4A);
+    return append_lanes(list, name, problem, rnl_instruction_define(dp4a ? RNL_INSTRUCTION_DP4A : RNL_INSTRUCTION_DOT));
+}
+
+/* Vectors for CPUs; neighbouring work-items for neighbouring columns on GPUs. */
+rnl_status rnl_qgemm_panel_append(rnl_step_list *list, const char *name, const void *problem)
+{
+    return list->device->info.type == RNL_DEVICE_GPU ? append_lanes(list, name, problem, NULL)
+                                                     : append_vectors(list, name, problem, false);
 }

@@ -64,6 +64,7 @@ int64_t rnl_qgemm_panel_scratch(const rnl_qgemm_problem *problem);
 bool rnl_qgemm_vnni_applies(const rnl_device *device, const void *problem);
 rnl_status rnl_qgemm_vnni_append(rnl_step_list *list, const char *name, const void *problem);
 bool rnl_qgemm_dot_applies(const rnl_device *device, const void *problem);
+bool rnl_qgemm_dot_pays(const rnl_device *device, const void *problem);
 rnl_status rnl_qgemm_dot_append(rnl_step_list *list, const char *name, const void *problem);
 bool rnl_qgemm_panel_applies(const rnl_device *device, const void *problem);
 /* For all three: copying b must be shared by some rows of a. */

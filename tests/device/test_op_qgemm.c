@@ -13,7 +13,10 @@ static const rnl_dtype bytes[2] = {RNL_U8, RNL_I8};
 
 static bool has(int which)
 {
-    return which >= 2 || rnl_device_runs(op_device(), which == 0 ? RNL_INSTRUCTION_VNNI : RNL_INSTRUCTION_DOT);
+    const rnl_device *device = op_device();
+    return which >= 2 ||
+           (which == 0 ? rnl_device_runs(device, RNL_INSTRUCTION_VNNI)
+                       : rnl_device_runs(device, RNL_INSTRUCTION_DP4A) || rnl_device_runs(device, RNL_INSTRUCTION_DOT));
 }
 
 /* Forces an implementation; false where the device does not have it. */
@@ -279,6 +282,14 @@ int main(void)
     Suite *suite = suite_create("qgemm");
     TCase *tests = op_case(suite, "qgemm");
     tcase_add_checked_fixture(tests, force_nothing, force_nothing);
+    /* What CPUs run, where the simulator can look at it. */
+    TCase *as_cpu = op_case_as_cpu(suite, "as a CPU");
+    if (as_cpu) {
+        tcase_add_checked_fixture(as_cpu, force_nothing, force_nothing);
+        tcase_add_loop_test(as_cpu, layouts, PORTABLE - 1, PORTABLE);
+        tcase_add_loop_test(as_cpu, scales, PORTABLE - 1, PORTABLE);
+        tcase_add_loop_test(as_cpu, extremes, PORTABLE - 1, PORTABLE);
+    }
     tcase_add_loop_test(tests, sides, 0, COUNT);
     tcase_add_loop_test(tests, zero_points, 0, COUNT);
     tcase_add_loop_test(tests, extremes, 0, COUNT);
