@@ -59,8 +59,15 @@ static rnl_status check(rnl_event *event)
     return rnl_fates_check(&event->fates);
 }
 
+/* A check of the caller's arguments: FAILs for an event that is NULL. */
+static rnl_status need(const rnl_event *event, const char *call)
+{
+    return event ? RNL_OK : FAIL(RNL_INVALID_ARGUMENT, "%s: event is NULL", call);
+}
+
 rnl_status rnl_stream_wait(rnl_stream *stream, rnl_event *event)
 {
+    TRY(need(event, __func__));
     TRY(rnl_stream_check(stream));
     if (event->fates.items[0] == stream->fate)
         return RNL_OK;
@@ -74,6 +81,7 @@ rnl_status rnl_stream_wait(rnl_stream *stream, rnl_event *event)
 
 rnl_status rnl_event_synchronize(rnl_event *event)
 {
+    TRY(need(event, __func__));
     TRY(rnl_waiter_refuse_to_wait());
     cl_int code = clWaitForEvents(1, &event->event); /* even where a test makes this call fail */
     if (rnl_cl_fault_pending())
@@ -92,6 +100,7 @@ rnl_status rnl_event_query(rnl_event *event, bool *out_done)
 {
     cl_int state = CL_COMPLETE;
     *out_done = false;
+    TRY(need(event, __func__));
     TRY(CL(clGetEventInfo(event->event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state, &state, NULL)));
     if (state > CL_COMPLETE)
         return RNL_OK;
@@ -101,6 +110,7 @@ rnl_status rnl_event_query(rnl_event *event, bool *out_done)
 
 rnl_status rnl_event_notify(rnl_event *event, rnl_event_fn notify, void *user)
 {
+    TRY(need(event, __func__));
     if (!notify)
         return FAIL(RNL_INVALID_ARGUMENT, "rnl_event_notify: notify is NULL");
     return rnl_waiter_notify(event, notify, user);
@@ -135,6 +145,8 @@ rnl_status rnl_event_elapsed(rnl_event *from, rnl_event *to, uint64_t *out_ns)
 {
     uint64_t start, end;
     *out_ns = 0;
+    TRY(need(from, __func__));
+    TRY(need(to, __func__));
     if (from->device->context != to->device->context)
         return FAIL(RNL_INVALID_ARGUMENT,
                     "an event of %s and one of %s, which is another device, have no clock in common",

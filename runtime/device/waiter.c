@@ -275,7 +275,7 @@ void rnl_waiter_end(rnl_waiter *waiter)
 
 /* ---- What is waited for ---- */
 
-/* What a stream of the caller's thread waits for is waited for there. */
+/* For a stream whose commands run in the caller's thread, and where it takes no time. */
 static rnl_status wait_here(const rnl_event *event)
 {
     cl_int code = clWaitForEvents(1, &event->event);
@@ -286,12 +286,19 @@ static rnl_status wait_here(const rnl_event *event)
     return rnl_fates_check(&event->fates);
 }
 
+static bool has_happened(const rnl_event *event)
+{
+    cl_int state = CL_QUEUED;
+    return clGetEventInfo(event->event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state, &state, NULL) == CL_SUCCESS &&
+           state <= CL_COMPLETE;
+}
+
 rnl_status rnl_waiter_wait(rnl_stream *stream, rnl_event *event)
 {
     job *it = NULL;
     cl_int code;
     rnl_status status = RNL_OK;
-    if (stream->device->runs_in_caller)
+    if (stream->device->runs_in_caller || has_happened(event))
         return wait_here(event);
     GOTO(ensure(stream->device));
     GOTO(create_job(event, &it));

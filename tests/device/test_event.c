@@ -225,6 +225,19 @@ START_TEST(times_need_one_device_and_options_their_size)
 }
 END_TEST
 
+START_TEST(an_event_that_is_null_is_refused)
+{
+    bool done;
+    uint64_t ns;
+    test_fails(RNL_INVALID_ARGUMENT, "rnl_stream_wait: event is NULL", rnl_stream_wait(stream, NULL));
+    test_fails(RNL_INVALID_ARGUMENT, "event is NULL", rnl_event_synchronize(NULL));
+    test_fails(RNL_INVALID_ARGUMENT, "event is NULL", rnl_event_query(NULL, &done));
+    test_fails(RNL_INVALID_ARGUMENT, "event is NULL", rnl_event_notify(NULL, hear, NULL));
+    test_fails(RNL_INVALID_ARGUMENT, "event is NULL", rnl_event_elapsed(NULL, NULL, &ns));
+    test_ok(rnl_stream_synchronize(stream));
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("event");
@@ -237,6 +250,7 @@ int main(void)
     tcase_add_test(test_case, a_callback_may_go_on);
     tcase_add_test(test_case, timed_streams_have_times);
     tcase_add_test(test_case, times_need_one_device_and_options_their_size);
+    tcase_add_test(test_case, an_event_that_is_null_is_refused);
     suite_add_tcase(suite, test_case);
     return test_run(suite, false);
 }

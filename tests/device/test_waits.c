@@ -7,6 +7,7 @@
 #include "device/stream.h"
 #include "support/test_device.h"
 #include "support/test_peer.h"
+#include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -30,6 +31,11 @@ static void open_all(void)
         test_ok(rnl_stream_create(devices[i], &streams[i]));
         test_ok(rnl_buffer_create(devices[i], RNL_MEMORY_DEVICE, BYTES, &buffers[i]));
     }
+}
+
+static bool is_fake(void)
+{
+    return strstr(rnl_device_get_info(devices[1])->platform, "Fake") != NULL;
 }
 
 static void close_all(void)
@@ -345,7 +351,64 @@ START_TEST(releases_in_any_order)
 }
 END_TEST
 
+/* A stream that launched something is released by a callback, on the thread that it waits for. */
+static void release_stream(void *user, const rnl_error *error)
+{
+    (void)error;
+    rnl_stream_release(user);
+}
+
+START_TEST(a_callback_releases_a_stream_that_waits)
+{
+    const rnl_arg arg = {.kind = RNL_ARG_BUFFER, .buffer = buffers[1]};
+    const rnl_range range = {1, {4, 1, 1}, {1, 1, 1}};
+    rnl_kernel *kernel;
+    rnl_stream *waiting;
+    rnl_event *later, *now;
+    if (!can_hold(0) || !can_hold(1) || !devices[1]->info.compiler_available || is_fake())
+        return;
+    test_ok(
+        rnl_kernel_create(devices[1], "kernel void f(global int *a) { a[get_global_id(0)] = 3; }", NULL, "f", &kernel));
+    test_ok(rnl_stream_create(devices[1], &waiting));
+    test_ok(rnl_stream_launch(waiting, kernel, &range, &arg, 1));
+    cl_event gate = hold(streams[0]);
+    test_ok(rnl_stream_record(streams[0], &later));
+    test_ok(rnl_stream_record(streams[1], &now));
+    test_ok(rnl_stream_wait(waiting, later));
+    test_ok(rnl_stream_launch(waiting, kernel, &range, &arg, 1));
+    test_ok(rnl_event_notify(now, release_stream, waiting));
+    usleep(20000);
+    let_go(gate);
+    rnl_event_release(later);
+    rnl_event_release(now);
+    test_ok(rnl_stream_synchronize(streams[0]));
+    check_chain(0, 4); /* the thread goes on */
+    rnl_kernel_release(kernel);
+}
+END_TEST
+
 /* ---- Threads ---- */
+
+static size_t count_threads(void)
+{
+    size_t count = 0;
+    DIR *tasks = opendir("/proc/self/task");
+    while (tasks && readdir(tasks))
+        count++;
+    if (tasks)
+        closedir(tasks);
+    return count;
+}
+
+START_TEST(many_waits_need_one_thread_a_device)
+{
+    check_chain(0, 20);
+    const size_t before = count_threads();
+    for (int i = 0; i < 20; i++)
+        check_chain(0, 20);
+    ck_assert_uint_le(count_threads(), before + 2); /* what had happened before needed none */
+}
+END_TEST
 
 static void *go_to_and_fro(void *argument)
 {
@@ -392,6 +455,8 @@ int main(void)
     tcase_add_test(test_case, each_call_fails);
     tcase_add_test(test_case, each_allocation_fails);
     tcase_add_test(test_case, releases_in_any_order);
+    tcase_add_test(test_case, a_callback_releases_a_stream_that_waits);
+    tcase_add_test(test_case, many_waits_need_one_thread_a_device);
     tcase_add_test(test_case, threads_wait_side_by_side);
     suite_add_tcase(suite, test_case);
     return test_run(suite, false);

@@ -9,8 +9,8 @@
  * released nor used behind the batch's end. Batches that share a stream run in the order of their begin; others run in
  * any order, and wait for each other only where rnl_stream_wait says so.
  *
- * A batch that fails fails those on its stream that are not known to have run by then. Other streams go on, and the pool
- * puts a new stream in the failed one's place.
+ * A batch that fails fails those on its stream that are not known to have run by then. Other streams go on, and the
+ * pool puts a new stream in the failed one's place.
  */
 #ifndef RUNNEL_STREAM_POOL_H
 #define RUNNEL_STREAM_POOL_H
@@ -50,8 +50,8 @@ RNL_API void rnl_stream_pool_release(rnl_stream_pool *pool);
 RNL_API RNL_NODISCARD rnl_status rnl_stream_pool_begin(rnl_stream_pool *pool, rnl_stream **out_stream,
                                                        uint64_t *out_batch);
 /*
- * Ends the batch on `stream` and starts what is enqueued. *out_event (may be NULL; released by the caller) is its end. A
- * failure of the stream that is known by now is returned here, and not again; the batch is over then, too.
+ * Ends the batch on `stream` and starts what is enqueued. *out_event (may be NULL; released by the caller) is its end.
+ * A failure of the stream that is known by now is returned here, and not again; the batch is over then, too.
  */
 RNL_API RNL_NODISCARD rnl_status rnl_stream_pool_end(rnl_stream_pool *pool, rnl_stream *stream, rnl_event **out_event);
 
