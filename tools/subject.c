@@ -8,8 +8,9 @@
 
 /* NULL ends each command's list. */
 static const rnl_subject *const subjects[] = {
-    &rnl_subject_bench_launch, &rnl_subject_tune_launch, &rnl_subject_bench_gemm,    &rnl_subject_tune_gemm,
-    &rnl_subject_bench_copy,   &rnl_subject_tune_copy,   &rnl_subject_bench_streams, NULL,
+    &rnl_subject_bench_launch,  &rnl_subject_tune_launch, &rnl_subject_bench_gemm,
+    &rnl_subject_tune_gemm,     &rnl_subject_bench_copy,  &rnl_subject_tune_copy,
+    &rnl_subject_bench_streams, &rnl_subject_bench_pool,  NULL,
 };
 
 enum { LONG_DEVICE = 256, LONG_JSON, LONG_THREADS, LONG_REPEAT, LONG_SECONDS, LONG_VERBOSE };

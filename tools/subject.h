@@ -45,6 +45,7 @@ extern const rnl_subject rnl_subject_bench_gemm;
 extern const rnl_subject rnl_subject_tune_gemm;
 extern const rnl_subject rnl_subject_bench_copy, rnl_subject_tune_copy;
 extern const rnl_subject rnl_subject_bench_streams;
+extern const rnl_subject rnl_subject_bench_pool;
 
 /* What is timed: `enqueue` starts one piece of work, `finish` waits for all of them. */
 typedef struct rnl_measured {

@@ -33,6 +33,7 @@ typedef struct rnl_pool_block {
     rnl_link in_order;                    /* ready: among those by age; pending: among those of one marker */
     size_t asked_bytes;
     struct rnl_pool_label *label;
+    uint64_t order_number; /* counts what was released in its stream's order */
 } rnl_pool_block;
 
 typedef struct rnl_pool_request {

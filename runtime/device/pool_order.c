@@ -22,9 +22,9 @@ typedef struct rnl_pool_order {
     rnl_link link;          /* in the pool's list */
     cl_command_queue queue; /* NULL: the stream has ended */
     rnl_link gathered;      /* blocks that no marker covers yet */
-    size_t gathered_count;  /* since the last marker */
-    uint64_t last_number;
-    batch batches[MOST_BATCHES]; /* the oldest first */
+    size_t gathered_count;
+    uint64_t last_number, marked_number; /* what was released up to that number has a marker */
+    batch batches[MOST_BATCHES];         /* the oldest first */
     size_t batch_count;
     rnl_link by_class[RNL_POOL_CLASSES]; /* device memory, the latest released first */
     rnl_link pinned;
@@ -81,6 +81,7 @@ static void finish(struct rnl_pool *pool, rnl_pool_order *order)
     while (order->batch_count > 0)
         end_oldest(pool, order);
     rest_all(pool, &order->gathered);
+    order->gathered_count = 0;
 }
 
 /* ---- Markers ---- */
@@ -90,7 +91,6 @@ static void mark(struct rnl_pool *pool, rnl_pool_order *order)
     cl_event marker = NULL;
     if (rnl_list_is_empty(&order->gathered) || order->batch_count == MOST_BATCHES)
         return;
-    order->gathered_count = 0;
     cl_int code = rnl_cl_fault_pending() ? rnl_cl_fault() : clEnqueueMarkerWithWaitList(order->queue, 0, NULL, &marker);
     if (code == CL_SUCCESS)
         code = clFlush(order->queue);
@@ -102,7 +102,8 @@ static void mark(struct rnl_pool *pool, rnl_pool_order *order)
     }
     batch *newest = &order->batches[order->batch_count++];
     newest->marker = marker;
-    newest->last_number = order->last_number;
+    newest->last_number = order->marked_number = order->last_number;
+    order->gathered_count = 0;
     rnl_list_init(&newest->blocks);
     rnl_list_move_all(&order->gathered, &newest->blocks);
 }
@@ -130,7 +131,7 @@ void rnl_pool_order_add(struct rnl_pool *pool, rnl_pool_block *block, rnl_stream
     }
     rnl_pool_order *order = stream->order;
     block->state = RNL_BLOCK_PENDING;
-    order->last_number++;
+    block->order_number = ++order->last_number;
     rnl_list_add_first(block->kind == RNL_MEMORY_PINNED ? &order->pinned : &order->by_class[block->class_index],
                        &block->in_class);
     rnl_list_add_last(&order->gathered, &block->in_order);
@@ -151,6 +152,7 @@ rnl_pool_block *rnl_pool_order_pop(struct rnl_pool *pool, rnl_stream *stream, si
     rnl_pool_block *block = RNL_ELEMENT(rnl_pool_block, in_class, list->next);
     rnl_list_remove(&block->in_class);
     rnl_list_remove(&block->in_order);
+    stream->order->gathered_count -= block->order_number > stream->order->marked_number;
     rnl_pool_kind_of(pool, block->kind)->pending -= block->capacity_bytes;
     return block;
 }
@@ -239,8 +241,10 @@ void rnl_pool_order_done(rnl_stream *stream, uint64_t mark)
     rnl_pool_order *order = stream->order;
     while (order->batch_count > 0 && order->batches[0].last_number <= mark)
         end_oldest(pool, order);
-    if (order->batch_count == 0 && order->last_number == mark)
+    if (order->batch_count == 0 && order->last_number == mark) {
         rest_all(pool, &order->gathered);
+        order->gathered_count = 0;
+    }
     pthread_mutex_unlock(&pool->lock);
 }
 

@@ -32,9 +32,9 @@ static void run(const pool_load *load, pool_load_result *result)
 START_TEST(nothing_is_lost_and_little_is_fragmented)
 {
     bool small = getenv("RUNNEL_TEST_SMALL") != NULL;
-    const pool_load load = {small ? 4000 : 200000, small ? 1000 : 10000, 8, 256, (size_t)(small ? 1 : 4) << 20, 0.33};
+    const pool_load load = {small ? 6000 : 200000, small ? 1000 : 10000, 8, 256, (size_t)4 << 20, 0.33};
     pool_load_result result;
-    open_with((uint64_t)(small ? 128 : 1024) << 20);
+    open_with((uint64_t)(small ? 512 : 1024) << 20);
     run(&load, &result);
     ck_assert_uint_eq(result.failures, 0);
     ck_assert_uint_eq(result.above, 0);
