@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/gemm_choice.h"
+#include "ops/gemm_panel.h"
 #include "ops/tile.h"
 #include "ops/tuning.h"
 #include <stdlib.h>
@@ -19,7 +20,8 @@ uint32_t rnl_gemm_choice_number(const char *name, uint32_t variant)
 
 uint32_t rnl_gemm_choice_variants(const rnl_device *device, const char *name)
 {
-    (void)device;
+    if (strcmp(name, "panel") == 0)
+        return rnl_gemm_panel_variants(device);
     return strcmp(name, "tiled") == 0 ? rnl_tile_kinds() : 0;
 }
 

@@ -19,6 +19,8 @@ typedef struct rnl_gemm_panel_plan {
     uint32_t variants;
 } rnl_gemm_panel_plan;
 
+/* The most that a product's variants are. */
+uint32_t rnl_gemm_panel_variants(const rnl_device *device);
 /*
  * The tile, and whether b is copied, are as measured, else as estimated. With fewer floats of scratch than that takes
  * nothing is copied; false where that cannot be, or b has no packed form.

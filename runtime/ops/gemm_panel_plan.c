@@ -174,6 +174,14 @@ static void do_without_memory(const rnl_gemm_problem *problem, rnl_gemm_panel_pl
     plan->own_floats = plan->scratch = 0;
 }
 
+uint32_t rnl_gemm_panel_variants(const rnl_device *device)
+{
+    uint32_t count = 0;
+    for (size_t i = 0; i < TILES; ++i)
+        count += tiles[i].width == device->vector_width;
+    return 2 * count;
+}
+
 bool rnl_gemm_panel_plan_make(const rnl_device *device, const rnl_gemm_problem *problem, int64_t floats,
                               rnl_gemm_panel_plan *out_plan)
 {
@@ -185,7 +193,11 @@ bool rnl_gemm_panel_plan_make(const rnl_device *device, const rnl_gemm_problem *
     const bool is_readable = !problem->packed && problem->b_n == 1 && problem->n >= plan.panels.width;
     plan.variants = is_readable ? 2 * count : count;
     /* The table is guarded by a lock of its own. */
-    const uint32_t variant = rnl_tuning_get((rnl_device *)(uintptr_t)device, plan.problem, plan.variants);
+    if (problem->variant > plan.variants)
+        return false;
+    const uint32_t variant = problem->variant
+                                 ? problem->variant - 1
+                                 : rnl_tuning_get((rnl_device *)(uintptr_t)device, plan.problem, plan.variants);
     const bool is_tuned = variant != RNL_TUNING_NONE;
     tile = is_tuned ? &tile[variant % count] : estimate_tile(device, problem, plan.panels.panels);
     plan.packs = problem->packed || !is_readable || (is_tuned ? variant < count : copies_b(problem));
