@@ -2,6 +2,7 @@
 #include "device/mover.h"
 
 #include "base/memory.h"
+#include "device/waiter.h"
 
 struct rnl_mover {
     pthread_mutex_t lock;
@@ -132,7 +133,7 @@ void rnl_turn_end(rnl_turn *turn, rnl_status status)
         return;
     rnl_stream_fail(turn->stream, status);
     if (turn->after) {
-        clSetUserEventStatus(turn->after, CL_COMPLETE);
+        rnl_stream_fail(turn->stream, rnl_user_event_complete(turn->after));
         clReleaseEvent(turn->after);
     }
     rnl_event_release(turn->before);

@@ -111,8 +111,7 @@ static bool has_ended(job *it)
     return code == CL_SUCCESS ? state <= CL_COMPLETE : it->silent >= TRIES;
 }
 
-/* A stream waits for ever for a user event that cannot be set. */
-static rnl_status complete(cl_event target)
+rnl_status rnl_user_event_complete(cl_event target)
 {
     cl_int code = clSetUserEventStatus(target, CL_COMPLETE);
     for (int i = 1; code != CL_SUCCESS && i < TRIES; i++)
@@ -130,7 +129,7 @@ static void end_job(job *it)
     status = rnl_fates_check(&it->fates);
     if (it->target) {
         rnl_fate_fail(it->target_fate, status); /* before the stream that waits goes on */
-        rnl_fate_fail(it->target_fate, complete(it->target));
+        rnl_fate_fail(it->target_fate, rnl_user_event_complete(it->target));
     }
     if (it->stream)
         rnl_stream_destroy(it->stream, true);

@@ -60,6 +60,11 @@ cl_int fake_enter(const char *call)
     return fake_failed(call, plan.call_code);
 }
 
+bool fake_fails_for_good(void)
+{
+    return plan.from_then_on;
+}
+
 cl_int fake_leave(cl_int code)
 {
     pthread_mutex_unlock(&fake_lock);

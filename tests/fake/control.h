@@ -35,7 +35,8 @@ typedef struct fake_control {
 
     /*
      * The n-th call from now on, of `name` or (NULL) of any entry point, fails with `code` without being made, and so
-     * do all later ones `from_then_on`. Releases release, and waits wait, whatever they answer. 0: none.
+     * do all later ones `from_then_on`. Releases release, and waits wait, whatever they answer; from then on user
+     * events are set, too. 0: none.
      */
     void (*fail_call)(const char *name, uint64_t n, cl_int code, bool from_then_on);
     /* The n-th command from now on that a queue would run ends with `code` instead; so do those behind it in its queue.

@@ -139,8 +139,12 @@ cl_event clCreateUserEvent(cl_context context, cl_int *out_code)
 
 cl_int clSetUserEventStatus(cl_event event, cl_int state)
 {
-    ENTER("clSetUserEventStatus");
+    cl_int fault = fake_enter("clSetUserEventStatus");
     ATTEMPT(fake_check(event, FAKE_EVENT));
+    /* A driver that never sets it would hold its queue up for ever. */
+    if (fault != CL_SUCCESS && fake_fails_for_good() && event->state > CL_COMPLETE)
+        fake_event_end(event, state);
+    REQUIRE(fault == CL_SUCCESS, fault);
     REQUIRE(event->type == CL_COMMAND_USER, CL_INVALID_EVENT);
     REQUIRE(state <= CL_COMPLETE, CL_INVALID_VALUE);
     REQUIRE(event->state > CL_COMPLETE, CL_INVALID_OPERATION);

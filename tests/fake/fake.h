@@ -55,6 +55,8 @@ extern pthread_cond_t fake_changed; /* an event has ended, or a queue has someth
 
 /* Takes the lock and counts the call; the code that it is to fail with, else CL_SUCCESS. */
 cl_int fake_enter(const char *call);
+/* True when what fails now fails from then on. */
+bool fake_fails_for_good(void);
 cl_int fake_leave(cl_int code);
 /* For calls that make an object: `code` to *out_code, and the object, or NULL with a failure. */
 void *fake_made(void *object, cl_int code, cl_int *out_code);

@@ -2,12 +2,17 @@
 #include "support/fake_driver.h"
 
 #include "support/test_device.h"
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define MOST_CALLS 20000
+#define HANGS_AFTER_S 60
+#define LOOK_AGAIN_US 2000
+#define MOST_LOOKS 1000
 
 const fake_control *fake_driver(void)
 {
@@ -36,6 +41,10 @@ size_t fake_count_alive(void)
 void fake_check_alive(size_t alive)
 {
     size_t now = fake_count_alive();
+    for (int i = 0; i < MOST_LOOKS && now != alive; i++) {
+        usleep(LOOK_AGAIN_US); /* threads of the library release what was in use to the last */
+        now = fake_count_alive();
+    }
     if (now == alive)
         return;
     fake_driver()->list_alive();
@@ -69,14 +78,29 @@ static void run_well(const fake_sweep *sweep)
     settle(sweep);
 }
 
+/* Says which call it was before the process ends. */
+static volatile unsigned long long failing;
+
+static void say_that_it_hangs(int signal)
+{
+    char text[96];
+    int length = snprintf(text, sizeof text, "the program hangs after call %llu failed\n", failing);
+    ssize_t written = write(2, text, (size_t)length);
+    (void)written;
+    _exit(128 + signal);
+}
+
 unsigned fake_sweep_calls(const fake_sweep *sweep)
 {
     const fake_control *control = fake_driver();
     unsigned failures = 0;
     run_well(sweep);
     const size_t alive = fake_count_alive();
+    signal(SIGALRM, say_that_it_hangs);
     for (uint64_t n = 1; n < MOST_CALLS; n += sweep->step ? sweep->step : 1) {
         fake_stats stats;
+        failing = n;
+        alarm(HANGS_AFTER_S);
         control->fail_call(sweep->call, n, sweep->code, sweep->from_then_on);
         rnl_status status = sweep->program(sweep->data);
         control->get_stats(&stats);
@@ -91,6 +115,7 @@ unsigned fake_sweep_calls(const fake_sweep *sweep)
         }
         run_well(sweep);
         fake_check_alive(alive);
+        alarm(0);
         if (stats.failed_calls == 0)
             return failures;
     }
