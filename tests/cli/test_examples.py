@@ -16,6 +16,7 @@ BUILD = os.environ.get("RUNNEL_BUILD", os.path.join(ROOT, "build", "release"))
 
 # A line that each prints.
 LINES = {
+    "gemm": r"^packed, by gemm:\w+: differs by at most \de-\d+$",
     "pinned": r"24 pieces of 256 KiB through 3 pinned slots of .*: 0 wrong",
     "pool": r"1000 allocations, 999 found memory ready",
     "streams": r"12 batches of 65536 numbers on 3 streams: 0 wrong",
