@@ -16,6 +16,9 @@ BUILD = os.environ.get("RUNNEL_BUILD", os.path.join(ROOT, "build", "release"))
 
 # A line that each prints.
 LINES = {
+    "command_list": r"after 500 replays the wave has come \d+ points far",
+    "interop": r"3 squared twice is 81",
+    "own_kernel": r"p\(0\.5\) = 0\.15625",
     "gemm": r"^packed, by gemm:\w+: differs by at most \de-\d+$",
     "pinned": r"24 pieces of 256 KiB through 3 pinned slots of .*: 0 wrong",
     "pool": r"1000 allocations, 999 found memory ready",
