@@ -227,8 +227,6 @@ static rnl_exit bench_host(bench *b)
 static rnl_exit bench_across(bench *b)
 {
     char name[RNL_CLI_NAME_BYTES];
-    if (rnl_device_open(to_spec, NULL, &b->far.device) != RNL_OK)
-        return rnl_cli_fail_library("opening the device to copy to");
     const rnl_device_info *info = rnl_device_get_info(b->far.device);
     const size_t most = most_bytes(info);
     b->most = most < b->most ? most : b->most;
@@ -263,6 +261,8 @@ static rnl_exit run(const rnl_subject_options *options)
 {
     bench b = {.options = options};
     rnl_exit code = rnl_subject_open(options, &b.near.device);
+    if (code == RNL_EXIT_DONE && to_spec && rnl_device_open(to_spec, NULL, &b.far.device) != RNL_OK)
+        code = rnl_cli_fail_library("opening the device to copy to");
     if (code == RNL_EXIT_DONE) {
         b.most = most_bytes(rnl_device_get_info(b.near.device));
         b.pageable = aligned_alloc(4096, b.most);
