@@ -36,6 +36,8 @@ static rnl_status wait_for(cl_event *event)
     if (!*event)
         return RNL_OK;
     rnl_status status = CL(clWaitForEvents(1, event));
+    if (status != RNL_OK && rnl_last_error()->native_code == CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST)
+        status = rnl_command_check(*event) == RNL_OK ? status : rnl_last_error()->status;
     clReleaseEvent(*event);
     *event = NULL;
     return status;
@@ -83,7 +85,15 @@ static rnl_status run_pipe(pipe *p)
     return RNL_OK;
 }
 
-static void close_pipe(pipe *p)
+static void leave(rnl_device *device, rnl_side_queue *queue, rnl_status status)
+{
+    if (status == RNL_OK)
+        rnl_side_queue_give_back(device, queue);
+    else
+        rnl_side_queue_drop(queue);
+}
+
+static void close_pipe(pipe *p, rnl_status status)
 {
     /* Nothing may use the ring any more, whatever failed. */
     if (p->in)
@@ -96,8 +106,8 @@ static void close_pipe(pipe *p)
         if (p->written[i])
             clReleaseEvent(p->written[i]);
     }
-    rnl_side_queue_give_back(p->copy->src->device, p->in);
-    rnl_side_queue_give_back(p->copy->dst->device, p->out);
+    leave(p->copy->src->device, p->in, status);
+    leave(p->copy->dst->device, p->out, status);
     rnl_buffer_release(p->ring);
 }
 
@@ -121,7 +131,7 @@ static rnl_status move_by_pipe(const across *copy)
     GOTO(rnl_buffer_create(src->maps_in_place ? dst : src, RNL_MEMORY_PINNED, slots * p.piece, &p.ring));
     GOTO(run_pipe(&p));
 done:
-    close_pipe(&p);
+    close_pipe(&p, status);
     return status;
 }
 
@@ -142,7 +152,7 @@ static rnl_status move_by_one(const across *copy, char *src, char *dst)
                                                       copy->size_bytes, src, 0, NULL, NULL))
                             : CL(clEnqueueReadBuffer(side->queue, copy->src->memory, CL_TRUE, copy->src_offset,
                                                      copy->size_bytes, dst, 0, NULL, NULL));
-    rnl_side_queue_give_back(device, side);
+    leave(device, side, status);
     return status;
 }
 

@@ -4,22 +4,39 @@
 
 #include "base/memory.h"
 
+static rnl_status get_map_queue(struct rnl_pool *pool)
+{
+    cl_int code = CL_SUCCESS;
+    if (!pool->map_queue)
+        pool->map_queue = CL_NEW(&code, clCreateCommandQueue(pool->device->context, pool->device->id, 0, &code));
+    return rnl_cl_status(code, "clCreateCommandQueue");
+}
+
+/* Drivers fail whatever stands behind a failed command: the next one gets another queue. */
+static void drop_map_queue(struct rnl_pool *pool)
+{
+    clReleaseCommandQueue(pool->map_queue);
+    pool->map_queue = NULL;
+}
+
 static rnl_status map_memory(struct rnl_pool *pool, cl_mem memory, size_t bytes, void **out_host)
 {
     cl_int code;
-    if (!pool->map_queue) {
-        pool->map_queue = CL_NEW(&code, clCreateCommandQueue(pool->device->context, pool->device->id, 0, &code));
-        TRY(rnl_cl_status(code, "clCreateCommandQueue"));
-    }
+    TRY(get_map_queue(pool));
     *out_host = CL_NEW(&code, clEnqueueMapBuffer(pool->map_queue, memory, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, 0, bytes,
                                                  0, NULL, NULL, &code));
+    if (code != CL_SUCCESS)
+        drop_map_queue(pool);
     return rnl_cl_status(code, "clEnqueueMapBuffer");
 }
 
 static void release_memory(struct rnl_pool *pool, cl_mem memory, void *host)
 {
-    if (host && clEnqueueUnmapMemObject(pool->map_queue, memory, host, 0, NULL, NULL) == CL_SUCCESS)
-        clFinish(pool->map_queue);
+    if (host && get_map_queue(pool) == RNL_OK) {
+        if (clEnqueueUnmapMemObject(pool->map_queue, memory, host, 0, NULL, NULL) != CL_SUCCESS ||
+            clFinish(pool->map_queue) != CL_SUCCESS)
+            drop_map_queue(pool);
+    }
     if (memory)
         clReleaseMemObject(memory);
 }

@@ -5,8 +5,10 @@
 
 #define MOST_IDLE 8
 
-static void release(rnl_side_queue *queue)
+void rnl_side_queue_drop(rnl_side_queue *queue)
 {
+    if (!queue)
+        return;
     if (queue->queue)
         clReleaseCommandQueue(queue->queue);
     rnl_free(queue);
@@ -17,7 +19,7 @@ void rnl_side_queues_destroy(rnl_device *device)
     while (device->idle_queues) {
         rnl_side_queue *queue = device->idle_queues;
         device->idle_queues = queue->next;
-        release(queue);
+        rnl_side_queue_drop(queue);
     }
 }
 
@@ -46,7 +48,7 @@ rnl_status rnl_side_queue_take(rnl_device *device, rnl_side_queue **out_queue)
     if (status == RNL_OK)
         *out_queue = queue;
     else
-        release(queue);
+        rnl_side_queue_drop(queue);
     return status;
 }
 
@@ -63,5 +65,5 @@ void rnl_side_queue_give_back(rnl_device *device, rnl_side_queue *queue)
     }
     pthread_mutex_unlock(&device->lock);
     if (!keeps)
-        release(queue);
+        rnl_side_queue_drop(queue);
 }

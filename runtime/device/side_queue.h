@@ -18,5 +18,7 @@ void rnl_side_queues_destroy(rnl_device *device);
 /* For the caller alone until it is given back, when nothing of it may be under way. Any thread. */
 RNL_NODISCARD rnl_status rnl_side_queue_take(rnl_device *device, rnl_side_queue **out_queue);
 void rnl_side_queue_give_back(rnl_device *device, rnl_side_queue *queue);
+/* Instead, where one of its commands failed: drivers fail what is enqueued behind it, for ever. */
+void rnl_side_queue_drop(rnl_side_queue *queue);
 
 #endif

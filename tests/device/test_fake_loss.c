@@ -5,12 +5,16 @@
  */
 #include "support/fake_driver.h"
 #include "support/test_device.h"
+#include <runnel/memory.h>
+#include <runnel/pool.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define COUNT 256
 #define BYTES (COUNT * sizeof(int))
 #define LATE_US 3000
+#define PIECE ((size_t)16 << 20)
+#define MOST_PIECES 80
 
 static const char *const specs[] = {"0:0", "0:1", "1:0"};
 static rnl_device *devices[3];
@@ -155,31 +159,83 @@ START_TEST(memory_that_is_not_there_fails_at_its_first_use)
 }
 END_TEST
 
-/* More than the pool may have, then more than the driver has although the pool would allow it. */
+/* Takes pieces until there are no more; the message says what was asked for and what there is. */
+static size_t take_all(rnl_device *device, rnl_buffer **all, size_t count)
+{
+    while (count < MOST_PIECES && rnl_buffer_create(device, RNL_MEMORY_DEVICE, PIECE, &all[count]) == RNL_OK)
+        count++;
+    ck_assert_uint_lt(count, MOST_PIECES);
+    ck_assert_int_eq(rnl_last_error()->status, RNL_RESOURCE_EXHAUSTED);
+    ck_assert_ptr_nonnull(strstr(rnl_last_error()->message, "16777216 bytes of memory were asked for on Fake"));
+    return count;
+}
+
+/* The driver has less than the pool would allow; then the pool's limit is met. */
 START_TEST(memory_runs_out)
 {
-    const size_t piece = (size_t)16 << 20;
-    rnl_buffer *all[64] = {NULL};
-    size_t count = 0, most = rnl_device_get_info(devices[_i])->global_memory_bytes / piece;
-    control->limit_memory(3 * piece + piece / 2);
-    while (count < 64 && rnl_buffer_create(devices[_i], RNL_MEMORY_DEVICE, piece, &all[count]) == RNL_OK)
-        count++;
-    ck_assert_uint_eq(count, 3);
-    ck_assert_int_eq(rnl_last_error()->status, RNL_RESOURCE_EXHAUSTED);
-    ck_assert_ptr_nonnull(strstr(rnl_last_error()->message, "CL_MEM_OBJECT_ALLOCATION_FAILURE (-4)"));
-    test_ok(go_through(streams[_i][0], all[2]));
+    rnl_buffer *all[MOST_PIECES] = {NULL};
+    rnl_device *device = devices[_i];
+    rnl_pool_stats stats;
+    rnl_device_pool_stats(device, RNL_MEMORY_DEVICE, &stats);
+    control->limit_memory(stats.reserved_bytes + 3 * PIECE + PIECE / 2);
+    size_t count = take_all(device, all, 0);
+    ck_assert_uint_ge(count, 3);
+    ck_assert_ptr_nonnull(strstr(rnl_last_error()->message, "clCreateBuffer: CL_MEM_OBJECT_ALLOCATION_FAILURE (-4)"));
+    test_ok(go_through(streams[_i][0], all[count - 1]));
     control->limit_memory(0);
-    while (count < 64 && rnl_buffer_create(devices[_i], RNL_MEMORY_DEVICE, piece, &all[count]) == RNL_OK)
-        count++;
+    count = take_all(device, all, count);
+    const size_t most = rnl_device_get_info(device)->global_memory_bytes / PIECE;
     ck_assert_uint_le(count, most);
-    ck_assert_uint_ge(count + 1, most < 64 ? most : 64);
-    if (count < 64)
-        ck_assert_ptr_nonnull(strstr(rnl_last_error()->message, "16777216"));
+    ck_assert_uint_ge(count + 2, most);
     rnl_buffer_release(all[0]);
-    test_ok(rnl_buffer_create(devices[_i], RNL_MEMORY_DEVICE, piece, &all[0]));
+    test_ok(rnl_buffer_create(device, RNL_MEMORY_DEVICE, PIECE, &all[0]));
     test_ok(go_through(streams[_i][0], all[0]));
     for (size_t i = 0; i < count; i++)
         rnl_buffer_release(all[i]);
+}
+END_TEST
+
+/* The queue that a failed command has spoilt is not used again. */
+START_TEST(pinned_memory_is_there_after_a_map_that_failed)
+{
+    rnl_buffer *pinned;
+    rnl_copy_stats before, after;
+    control->fail_command(1, CL_OUT_OF_RESOURCES);
+    rnl_status status = rnl_buffer_create(devices[_i], RNL_MEMORY_PINNED, PIECE, &pinned);
+    rnl_buffer_release(pinned);
+    rnl_device_pool_trim(devices[_i]);
+    if (status != RNL_OK)
+        ck_assert_ptr_nonnull(strstr(rnl_last_error()->message, "CL_OUT_OF_RESOURCES (-5)"));
+    control->reset();
+    rnl_device_get_copy_stats(devices[_i], &before);
+    test_ok(rnl_buffer_create(devices[_i], RNL_MEMORY_PINNED, PIECE, &pinned));
+    rnl_device_get_copy_stats(devices[_i], &after);
+    ck_assert_uint_eq(after.pinned_refused, before.pinned_refused);
+    test_ok(go_through(streams[_i][0], pinned));
+    rnl_buffer_release(pinned);
+}
+END_TEST
+
+START_TEST(a_copy_across_works_after_one_that_failed)
+{
+    for (uint64_t n = 1; n < 12; n++) {
+        rnl_stream *from, *to;
+        test_ok(rnl_stream_create(devices[0], &from));
+        test_ok(rnl_stream_create(devices[2], &to));
+        control->fail_command(n, CL_OUT_OF_RESOURCES);
+        rnl_status status = rnl_stream_copy_across(to, buffers[2], 0, from, buffers[0], 0, BYTES);
+        rnl_status ended = rnl_stream_synchronize(to), other = rnl_stream_synchronize(from);
+        ck_assert(status == RNL_OK || ended != RNL_OK || other != RNL_OK);
+        rnl_stream_release(from);
+        rnl_stream_release(to);
+        control->reset();
+        memset(back, 0, sizeof back);
+        test_ok(rnl_stream_write(streams[0][0], buffers[0], 0, numbers, BYTES));
+        test_ok(rnl_stream_copy_across(streams[2][0], buffers[2], 0, streams[0][0], buffers[0], 0, BYTES));
+        test_ok(rnl_stream_read(streams[2][0], back, buffers[2], 0, BYTES));
+        test_ok(rnl_stream_synchronize(streams[2][0]));
+        ck_assert_mem_eq(back, numbers, BYTES);
+    }
 }
 END_TEST
 
@@ -197,6 +253,34 @@ START_TEST(late_commands_are_waited_for)
         rnl_event_release(event);
         test_ok(rnl_stream_synchronize(streams[_i][1]));
         ck_assert_mem_eq(back, numbers, BYTES);
+    }
+}
+END_TEST
+
+/* Memory that late commands still use goes to their own stream at once, and to nobody else. */
+START_TEST(memory_is_released_in_order_behind_late_commands)
+{
+    static unsigned char other[BYTES], mine[BYTES];
+    control->delay(LATE_US);
+    for (int round = 0; round < 8; round++) {
+        rnl_buffer_options options = RNL_BUFFER_OPTIONS_INIT;
+        rnl_buffer *first, *second, *third;
+        options.stream = streams[_i][0];
+        test_ok(rnl_buffer_create_with(devices[_i], RNL_MEMORY_DEVICE, BYTES, &options, &first));
+        test_ok(rnl_stream_fill(streams[_i][0], first, 0, "a", 1, BYTES));
+        test_ok(rnl_stream_read(streams[_i][0], mine, first, 0, BYTES));
+        test_ok(rnl_buffer_release_after(first, streams[_i][0]));
+        test_ok(rnl_buffer_create_with(devices[_i], RNL_MEMORY_DEVICE, BYTES, &options, &second));
+        test_ok(rnl_buffer_create(devices[_i], RNL_MEMORY_DEVICE, BYTES, &third));
+        test_ok(rnl_stream_fill(streams[_i][1], third, 0, "b", 1, BYTES));
+        test_ok(rnl_stream_fill(streams[_i][0], second, 0, "c", 1, BYTES));
+        test_ok(rnl_stream_read(streams[_i][1], other, third, 0, BYTES));
+        test_ok(rnl_stream_synchronize(streams[_i][1]));
+        test_ok(rnl_stream_synchronize(streams[_i][0]));
+        for (size_t i = 0; i < BYTES; i++)
+            ck_assert(mine[i] == 'a' && other[i] == 'b');
+        rnl_buffer_release(second);
+        rnl_buffer_release(third);
     }
 }
 END_TEST
@@ -235,7 +319,10 @@ int main(void)
     tcase_add_test(test_case, an_event_hands_a_failure_on);
     tcase_add_loop_test(test_case, memory_that_is_not_there_fails_at_its_first_use, 0, 3);
     tcase_add_loop_test(test_case, memory_runs_out, 0, 3);
+    tcase_add_loop_test(test_case, pinned_memory_is_there_after_a_map_that_failed, 0, 3);
+    tcase_add_test(test_case, a_copy_across_works_after_one_that_failed);
     tcase_add_loop_test(test_case, late_commands_are_waited_for, 0, 3);
+    tcase_add_loop_test(test_case, memory_is_released_in_order_behind_late_commands, 0, 3);
     tcase_add_loop_test(test_case, late_commands_outlive_their_stream, 0, 3);
     suite_add_tcase(suite, test_case);
     return test_run(suite, false);

@@ -41,11 +41,11 @@ size_t fake_count_alive(void)
 void fake_check_alive(size_t alive)
 {
     size_t now = fake_count_alive();
-    for (int i = 0; i < MOST_LOOKS && now != alive; i++) {
+    for (int i = 0; i < MOST_LOOKS && now > alive; i++) {
         usleep(LOOK_AGAIN_US); /* threads of the library release what was in use to the last */
         now = fake_count_alive();
     }
-    if (now == alive)
+    if (now <= alive) /* fewer: what a failure made unusable is made anew when it is needed */
         return;
     fake_driver()->list_alive();
     ck_abort_msg("%zu objects are alive instead of %zu", now, alive);

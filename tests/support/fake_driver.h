@@ -29,7 +29,7 @@ typedef struct fake_sweep {
  */
 unsigned fake_sweep_calls(const fake_sweep *sweep);
 
-/* Nothing is alive but what was when `alive` was counted. */
+/* No more is alive than when `alive` was counted; waits a little for what threads of the library release. */
 void fake_check_alive(size_t alive);
 size_t fake_count_alive(void);
 
