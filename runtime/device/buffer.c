@@ -83,7 +83,8 @@ static void destroy(rnl_buffer *buffer, rnl_stream *stream)
         clReleaseEvent(buffer->last_use);
     }
     if (buffer->give_back) {
-        if (stream) /* it may be host memory that goes away */
+        buffer->released_after = stream;
+        if (stream && !buffer->gives_back_in_order) /* it may be host memory that goes away */
             wait_for(stream->queue);
         buffer->give_back(buffer);
     } else if (!buffer->block) {

@@ -8,13 +8,15 @@ struct rnl_pool_block;
 
 struct rnl_buffer {
     atomic_uint references;
-    rnl_device *device; /* retained */
+    rnl_device *device;           /* retained */
     struct rnl_pool_block *block; /* NULL: `memory` is a caller's, and one reference to it is this buffer's */
     cl_mem memory;
     void *host; /* pinned or wrapped only */
     size_t size_bytes;
     rnl_memory kind;
     void (*give_back)(rnl_buffer *buffer); /* releases its memory; NULL: as `block` says */
+    bool gives_back_in_order;              /* give_back looks at released_after */
+    rnl_stream *released_after;            /* whose commands may still use the buffer; NULL: nothing does */
     bool is_wrapped;                       /* the caller's memory: it has one side */
     void *pageable;                        /* ours, where pinned memory was not to be had */
     struct rnl_side_queue *map_queue;      /* which mapped that */

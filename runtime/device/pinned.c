@@ -85,7 +85,10 @@ static void unreserve(rnl_device *device, size_t size)
 static void give_back_pinned(rnl_buffer *buffer)
 {
     unlink_buffer(buffer);
-    rnl_pool_give_back(buffer->device->pool, buffer->block);
+    if (buffer->released_after)
+        rnl_pool_give_back_after(buffer->device->pool, buffer->block, buffer->released_after);
+    else
+        rnl_pool_give_back(buffer->device->pool, buffer->block);
     unreserve(buffer->device, buffer->size_bytes);
 }
 
@@ -114,7 +117,10 @@ static void free_host(rnl_buffer *buffer)
         if (buffer->host)
             clEnqueueUnmapMemObject(buffer->map_queue->queue, buffer->block->memory, buffer->host, 0, NULL, NULL);
         clFinish(buffer->map_queue->queue);
-        rnl_side_queue_give_back(buffer->device, buffer->map_queue);
+        if (buffer->host)
+            rnl_side_queue_give_back(buffer->device, buffer->map_queue);
+        else
+            rnl_side_queue_drop(buffer->map_queue); /* it did not map */
     }
     rnl_free(buffer->pageable);
 }
@@ -171,6 +177,7 @@ rnl_status rnl_pinned_take(rnl_buffer *buffer, const rnl_pool_request *request)
     if (status == RNL_OK) {
         buffer->host = buffer->block->host;
         buffer->give_back = give_back_pinned;
+        buffer->gives_back_in_order = true;
         link_buffer(buffer);
         return RNL_OK;
     }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the pool shares, keeps, counts and refuses. */
-#include "base/memory.h"
 #include "device/buffer.h"
 #include "device/chunk.h"
 #include "support/test_device.h"
@@ -44,8 +43,6 @@ static void release(size_t index)
 
 static void close_all(void)
 {
-    rnl_cl_fail_at(0, CL_SUCCESS);
-    rnl_alloc_fail_at(0);
     rnl_log_set(NULL, NULL, RNL_LOG_ERROR);
     for (size_t i = 0; i < MOST; i++)
         release(i);
@@ -393,95 +390,6 @@ START_TEST(labels_tell_what_was_not_released)
 }
 END_TEST
 
-/* ---- Faults ---- */
-
-static rnl_status take_some(void)
-{
-    static const size_t sizes[] = {4 * KIB, 64 * KIB, 300 * KIB, 100, MIB};
-    rnl_buffer_options options = RNL_BUFFER_OPTIONS_INIT;
-    rnl_status status = RNL_OK;
-    options.label = "fault";
-    for (size_t i = 0; i < 5 && status == RNL_OK; i++) {
-        options.stream = i % 2 ? stream : NULL;
-        status = rnl_buffer_create_with(device, i == 3 ? RNL_MEMORY_PINNED : RNL_MEMORY_DEVICE, sizes[i], &options,
-                                        &buffers[i]);
-        if (status == RNL_OK && i == 1)
-            status = rnl_stream_fill(stream, buffers[1], 0, "x", 1, sizes[1]);
-    }
-    rnl_error error = *rnl_last_error();
-    for (size_t i = 0; i < 5; i++) {
-        rnl_status released = rnl_buffer_release_after(buffers[i], stream);
-        ck_assert_int_eq(released, RNL_OK);
-        buffers[i] = NULL;
-    }
-    return status == RNL_OK ? status : rnl_error_restore(&error);
-}
-
-/* Released streams' work ends by itself. */
-static void trim_all(void)
-{
-    for (int i = 0; i < 2000; i++) {
-        rnl_device_pool_trim(device);
-        if (stats_of(RNL_MEMORY_DEVICE).reserved_bytes + stats_of(RNL_MEMORY_PINNED).reserved_bytes == 0)
-            return;
-        struct timespec pause = {.tv_nsec = 1000000};
-        nanosleep(&pause, NULL);
-    }
-    ck_abort_msg("memory is stuck");
-}
-
-static void check_after_fault(rnl_status status, const char *part)
-{
-    if (status != RNL_OK) {
-        ck_assert_int_eq(status, RNL_RESOURCE_EXHAUSTED);
-        ck_assert_ptr_nonnull(strstr(rnl_last_error()->message, part));
-    }
-    rnl_stream_release(stream); /* a failed stream keeps no memory */
-    test_ok(rnl_stream_create(device, &stream));
-    ck_assert_uint_eq(stats_of(RNL_MEMORY_DEVICE).buffers + stats_of(RNL_MEMORY_PINNED).buffers, 0);
-    test_ok(take_some());
-    test_ok(rnl_stream_synchronize(stream));
-    trim_all();
-}
-
-static void open_small(void)
-{
-    rnl_stream_release(stream);
-    rnl_device_release(device);
-    device = open_with(8 * MIB, false);
-    test_ok(rnl_stream_create(device, &stream));
-}
-
-START_TEST(each_opencl_call_fails_once)
-{
-    size_t failed = 0;
-    open_small();
-    for (uint64_t n = 1; n < 40; n++) {
-        rnl_cl_fail_at(n, CL_MEM_OBJECT_ALLOCATION_FAILURE);
-        rnl_status status = take_some();
-        rnl_cl_fail_at(0, CL_SUCCESS);
-        failed += status != RNL_OK;
-        check_after_fault(status, "CL_MEM_OBJECT_ALLOCATION_FAILURE (-4)");
-    }
-    ck_assert_uint_gt(failed, 0);
-}
-END_TEST
-
-START_TEST(each_allocation_fails_once)
-{
-    size_t failed = 0;
-    open_small();
-    for (uint64_t n = 1; n < 40; n++) {
-        rnl_alloc_fail_at(n);
-        rnl_status status = take_some();
-        rnl_alloc_fail_at(0);
-        failed += status != RNL_OK;
-        check_after_fault(status, "out of memory");
-    }
-    ck_assert_uint_gt(failed, 0);
-}
-END_TEST
-
 int main(void)
 {
     Suite *suite = suite_create("pool");
@@ -500,8 +408,6 @@ int main(void)
     tcase_add_test(test_case, exhaustion_says_what_is_free_and_leaves_the_pool_usable);
     tcase_add_test(test_case, idle_memory_of_one_kind_makes_room_for_the_other);
     tcase_add_test(test_case, labels_tell_what_was_not_released);
-    tcase_add_test(test_case, each_opencl_call_fails_once);
-    tcase_add_test(test_case, each_allocation_fails_once);
     suite_add_tcase(suite, test_case);
     return test_run(suite, false);
 }

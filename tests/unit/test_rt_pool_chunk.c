@@ -54,8 +54,10 @@ static void check_chunk(void)
         ck_assert_uint_eq(block->capacity_bytes % ALIGN, 0);
         bool is_free = block->state == RNL_BLOCK_FREE;
         ck_assert(!(is_free && lower && lower->state == RNL_BLOCK_FREE));
+        size_t wrong = 0;
         for (size_t i = 0; i < block->capacity_bytes / ALIGN; i++)
-            ck_assert_uint_eq(owner[at / ALIGN + i], !is_free);
+            wrong += owner[at / ALIGN + i] != !is_free;
+        ck_assert_uint_eq(wrong, 0);
         busy += !is_free;
         at += block->capacity_bytes;
     }
@@ -108,7 +110,7 @@ START_TEST(random_pieces_agree_with_the_model)
             put(index);
         else
             take(index, rnl_pool_class_bytes((size_t)(next_random(&state) % most) + 1, ALIGN));
-        if (round % 16 == 0)
+        if (round % 32 == 0)
             check_chunk();
     }
     for (size_t i = 0; i < MOST_PIECES; i++)
@@ -202,7 +204,7 @@ int main(void)
     Suite *suite = suite_create("pool chunk");
     TCase *test_case = tcase_create("chunk");
     tcase_add_checked_fixture(test_case, open_chunk, close_chunk);
-    tcase_add_loop_test(test_case, random_pieces_agree_with_the_model, 0, 20);
+    tcase_add_loop_test(test_case, random_pieces_agree_with_the_model, 0, 8);
     tcase_add_test(test_case, the_smallest_hole_that_fits_is_taken);
     tcase_add_test(test_case, a_failed_allocation_changes_nothing);
     tcase_add_test(test_case, ready_neighbours_count_as_one_run);
