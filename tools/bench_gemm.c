@@ -188,10 +188,11 @@ static bool is_wanted(const bench *b, const char *name, const char *chosen)
         return strcmp(name, chosen) == 0;
     if (wanted)
         return strcmp(wanted, "all") == 0 || strcmp(wanted, name) == 0;
-    if (strcmp(name, chosen) == 0 || strcmp(name, "portable") == 0)
+    if (strcmp(name, chosen) == 0)
         return true;
+    const bool of_gpus = strcmp(name, "clblast") == 0 || strcmp(name, "tiled") == 0 || strcmp(name, "matrix") == 0;
     const bool of_cpus = strcmp(name, "panel") == 0 || strcmp(name, "vnni") == 0 || strcmp(name, "bf16") == 0;
-    return strcmp(name, "dot") == 0 || of_cpus == (b->info->type == RNL_DEVICE_CPU);
+    return b->info->type == RNL_DEVICE_GPU ? !of_cpus : !of_gpus;
 }
 
 /* ---- a BLAS --------------------------------------------------------------------------------------------------- */

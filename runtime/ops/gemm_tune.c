@@ -156,10 +156,11 @@ static rnl_status measure(tuner *t, subject *it, const char *name, uint32_t vari
 static bool is_candidate(const tuner *t, const char *name)
 {
     const char *forced = getenv("RUNNEL_GEMM");
-    const bool is_gpu = t->device->info.type == RNL_DEVICE_GPU;
-    if (strcmp(name, "portable") == 0 || (forced && strcmp(forced, name) == 0))
+    const bool of_gpus = strcmp(name, "clblast") == 0 || strcmp(name, "tiled") == 0 || strcmp(name, "matrix") == 0;
+    const bool of_cpus = strcmp(name, "panel") == 0 || strcmp(name, "bf16") == 0;
+    if (forced && strcmp(forced, name) == 0)
         return true;
-    return is_gpu == (strcmp(name, "clblast") == 0 || strcmp(name, "tiled") == 0 || strcmp(name, "matrix") == 0);
+    return t->device->info.type == RNL_DEVICE_GPU ? !of_cpus : !of_gpus;
 }
 
 static bool has_clblast(const tuner *t)
