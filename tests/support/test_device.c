@@ -24,6 +24,23 @@ rnl_device *test_open_device(void)
     return test_open_device_with(NULL);
 }
 
+rnl_device *test_open_other_device(const rnl_device *device)
+{
+    const rnl_device_info *own = rnl_device_get_info(device);
+    rnl_device_info infos[16];
+    size_t count = 0;
+    rnl_device *found = NULL;
+    test_ok(rnl_device_list(infos, 16, &count));
+    for (size_t i = 0; i < count && i < 16 && !found; i++) {
+        char spec[32];
+        if (infos[i].platform_index == own->platform_index && infos[i].device_index == own->device_index)
+            continue;
+        snprintf(spec, sizeof spec, "%u:%u", (unsigned)infos[i].platform_index, (unsigned)infos[i].device_index);
+        test_ok(rnl_device_open(spec, NULL, &found));
+    }
+    return found ? found : test_open_device();
+}
+
 int test_run(Suite *suite, bool fork)
 {
     SRunner *runner = srunner_create(suite);

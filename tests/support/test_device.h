@@ -9,6 +9,8 @@
 /* The device named by RUNNEL_TEST_DEVICE, else the default. Ends the process with 77 (skipped) when there is none. */
 rnl_device *test_open_device(void);
 rnl_device *test_open_device_with(const rnl_device_options *options);
+/* The first other one there is, else the test's in a context of its own. */
+rnl_device *test_open_other_device(const rnl_device *device);
 
 /*
  * Runs a suite and frees it; returns what main() returns. With `fork`, each test runs in a child of its own, so this
