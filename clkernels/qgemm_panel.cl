@@ -89,19 +89,27 @@ static inline void multiply(UINTS sum[R * NB], __global const uchar *const rows[
     }
 }
 
-// Of the bytes as they are in memory.
-static inline uint sum_of_row(__global const uchar *row, idx_t k, int flip)
+// Of the bytes as they are in memory; all rows at a time, for an addition waits for the one before it.
+static inline void add_rows(uint sum[R], __global const uchar *const rows[R], idx_t depth, int flip)
 {
-    uint16 sums = 0;
-    uint sum = 0;
-    idx_t i = 0;
-    for (; i + 64 <= k; i += 64)
-        MULTIPLY(sums, as_uint16(vload16(0, (__global const int *)(row + i))), (uint16)(0x01010101u));
-    for (; i < k; i++)
-        sum += IS_UNSIGNED(T_A) ? (uint)row[i] : (uint)(int)as_char(row[i]);
-    const uint8 s8 = sums.lo + sums.hi;
-    const uint4 s4 = s8.lo + s8.hi;
-    return sum + s4.x + s4.y + s4.z + s4.w;
+    uint16 sums[R];
+#pragma unroll
+    for (int r = 0; r < R; r++)
+        sums[r] = 0;
+    idx_t k = 0;
+    for (; k + 64 <= depth; k += 64)
+#pragma unroll
+        for (int r = 0; r < R; r++)
+            MULTIPLY(sums[r], as_uint16(vload16(0, (__global const int *)(rows[r] + k))), (uint16)(0x01010101u));
+#pragma unroll
+    for (int r = 0; r < R; r++) {
+        const uint8 s8 = sums[r].lo + sums[r].hi;
+        const uint4 s4 = s8.lo + s8.hi;
+        sum[r] = s4.x + s4.y + s4.z + s4.w;
+    }
+    for (; k < depth; k++)
+        for (int r = 0; r < R; r++)
+            sum[r] += IS_UNSIGNED(T_A) ? (uint)rows[r][k] : (uint)(int)as_char(rows[r][k]);
 }
 // Signed bytes of a, and their zero point, are 128 less than as the others take them.
 #if IS_UNSIGNED(T_A)
@@ -159,12 +167,13 @@ static inline void multiply(UINTS sum[R * NB], __global const uchar *const rows[
     }
 }
 
-static inline uint sum_of_row(__global const uchar *row, idx_t k, int flip)
+static inline void add_rows(uint sum[R], __global const uchar *const rows[R], idx_t depth, int flip)
 {
-    uint sum = 0;
-    for (idx_t i = 0; i < k; i++)
-        sum += (uint)(row[i] ^ (uchar)flip);
-    return sum;
+    for (int r = 0; r < R; r++) {
+        sum[r] = 0;
+        for (idx_t k = 0; k < depth; k++)
+            sum[r] += (uint)(rows[r][k] ^ (uchar)flip);
+    }
 }
 #define LESS 0u
 #endif
@@ -215,11 +224,13 @@ __kernel void qgemm_panel(QGEMM_ARGUMENTS(int))
         for (int r = 0; r < R; r++)
             rows[r] = a + min(first + r, size.s0 - 1) * stride.s0;
         UINTS sum[R * NB];
+        uint sum_of_a[R];
         multiply(sum, rows, b + PANEL, size.s2, FLIP_A);
+        if (row_sums)
+            add_rows(sum_of_a, rows, size.s2, FLIP_A);
         for (int r = (int)(wish - first); r < R && first + r < size.s0; r++) {
             const idx_t m = first + r;
             const uint zero_of_a = own_zeros ? ZERO_OF_A(m) - LESS : first_zero;
-            const uint sum_of_a = row_sums ? sum_of_row(rows[r], size.s2, FLIP_A) : 0u;
             for (int j = 0; j < NB; j++) {
                 const idx_t n = first_column + j * W;
                 if (n >= size.s1)
@@ -228,7 +239,7 @@ __kernel void qgemm_panel(QGEMM_ARGUMENTS(int))
                 if (own_zeros)
                     total -= (UINTS)(zero_of_a) * sums_of_b[j];
                 if (row_sums)
-                    total -= zeros_of_b[j] * (UINTS)(sum_of_a - (uint)size.s2 * zero_of_a) + LESS * sum_of_a;
+                    total -= zeros_of_b[j] * (UINTS)(sum_of_a[r] - (uint)size.s2 * zero_of_a) + LESS * sum_of_a[r];
                 store_vector(dst, dst_offset + m * stride.s4 + n * stride.s5, stride.s5, total, scales[j], lowest, zero,
                              (int)min((idx_t)W, size.s1 - n), m, n PASS_CHAIN);
             }
