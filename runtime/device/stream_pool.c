@@ -123,11 +123,15 @@ static void forget(rnl_stream_pool *pool, size_t index)
     pthread_cond_broadcast(&pool->ended);
 }
 
-/* A failed stream is given up; one that is lent is looked at when it comes back. */
+/*
+ * A failed stream is given up, one that is lent when it comes back. What it still does is waited for: nobody could ask
+ * for it afterwards, and it uses the batch's memory.
+ */
 static void drop_failed(slot *it)
 {
     if (!it->stream || it->lent || rnl_stream_check(it->stream) == RNL_OK)
         return;
+    (void)!rnl_stream_synchronize(it->stream);
     rnl_stream_release(it->stream);
     it->stream = NULL;
 }
