@@ -9,7 +9,6 @@
 //   R        rows of dst that a work-item computes (not for ANY)
 //   W        elements of a vector: 4, 8 or 16 (not for ANY). COLUMNS: n >= W * NB
 //   NB       COLUMNS: vectors of columns that a work-item computes; DOT: columns
-//   PANELS   COLUMNS: b is in gemm_pack.cl's panels, and its column stride is a panel's; any n
 //   LANES    COLUMNS: the chain is applied to single elements
 //   INDEX64, STAGES …  see gemm.clh
 // check: -DT=F32 -DKIND=COLUMNS -DR=4 -DW=16 -DNB=2
@@ -17,7 +16,7 @@
 // check: -DT=BF16 -DKIND=COLUMNS -DR=8 -DW=4 -DNB=1 -DINDEX64
 // check: -DT=F32 -DKIND=COLUMNS -DR=1 -DW=8 -DNB=2 -DSTAGES=1 -DS1=OP_ADD(v0,y0) -DOPERANDS=1 -DT_Y0=F16 -DY0_STEP=1
 // check: -DT=F32 -DKIND=COLUMNS -DR=1 -DW=8 -DNB=2 -DLANES -DSTAGES=1 -DS1=OP_MUL(v0,K(0))
-// check: -DT=F16 -DT_A=F32 -DT_B=F32 -DKIND=COLUMNS -DR=7 -DW=16 -DNB=2 -DPANELS
+// check: -DT=F16 -DT_A=F32 -DT_B=F32 -DKIND=COLUMNS -DR=7 -DW=16 -DNB=2
 // check: -DT=F16 -DKIND=ANY -DSTAGES=1 -DS1=OP_MAX(v0,y0) -DOPERANDS=1 -DT_Y0=BF16 -DY0_STEP=0
 // check: -DT=I32 -DKIND=ANY
 // check: -DT=U64 -DKIND=ANY -DINDEX64
@@ -34,9 +33,6 @@
 #define V W
 #else
 #define V 1
-#endif
-#ifdef PANELS
-#define CUT_END
 #endif
 #include "gemm.clh"
 
@@ -89,28 +85,19 @@ __kernel void gemm(GEMM_ARGUMENTS)
         return;
     FIND_MATRICES;
     FIND_ROWS;
-#ifdef PANELS
-    const idx_t column = column_wish;
-    __global const STORAGE(T_B) *columns[NB];
-    for (int j = 0; j < NB; j++)
-        columns[j] = b + min(column / W + j, (size.s1 - 1) / W) * stride.s3;
-#define COLUMN(j) columns[j]
-#else
     const idx_t column = min(column_wish, size.s1 - W * NB);
     b += column;
-#define COLUMN(j) (b + j * W)
-#endif
 
     VECTOR sum[R * NB];
 #pragma unroll
     for (int i = 0; i < R * NB; i++)
         sum[i] = 0;
-    idx_t a_at = 0, b_at = 0;
+    idx_t a_at = 0;
     for (idx_t k = 0; k < size.s2; k++) {
         VECTOR y[NB];
 #pragma unroll
         for (int j = 0; j < NB; j++)
-            y[j] = LOADV(T_B, W, COLUMN(j), b_at);
+            y[j] = LOADV(T_B, W, b, j * W);
 #pragma unroll
         for (int r = 0; r < R; r++) {
             const VECTOR x = (VECTOR)(LOAD(T_A, rows[r], a_at));
@@ -119,7 +106,7 @@ __kernel void gemm(GEMM_ARGUMENTS)
                 sum[r * NB + j] = fma(x, y[j], sum[r * NB + j]);
         }
         a_at += stride.s1;
-        b_at += stride.s2;
+        b += stride.s2;
     }
 
     COPY_SUMS;

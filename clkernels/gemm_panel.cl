@@ -148,10 +148,12 @@ static inline void store_tile(TILE_ARGUMENTS, const VECTOR *sum, int count, idx_
 }
 
 #if STAGES == 0
-#define IS_PLAIN(count) (plain && (panel + count) * W <= size.s1)
+#define IS_PLAIN(count)                                                                                                \
+    (begin == 0 && end == R && stride.s7 == 1 && !flags.x && (panel + count) * W <= size.s1)
 #define STORE_PLAIN(count)                                                                                             \
     UNROLL for (int r = 0; r < R; r++) UNROLL for (int j = 0; j < count; j++)                                          \
-        STOREV(T, W, dst, corner + r * stride.s6 + (panel + j) * W, (VECTOR)((VALUE)alpha) * sum[r * count + j])
+        STOREV(T, W, dst, dst_offset + (first + r) * stride.s6 + (panel + j) * W,                                      \
+               (VECTOR)((VALUE)alpha) * sum[r * count + j])
 #else
 #define IS_PLAIN(count) false
 #define STORE_PLAIN(count)
@@ -196,8 +198,6 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void gemm_panel(GEMM_ARG
             // The last slab is moved back to be full; its first rows are not stored again.
             const idx_t wish = s * R, first = max((idx_t)0, min(wish, size.s0 - R));
             const int begin = (int)(wish - first), end = (int)min((idx_t)R, size.s0 - first);
-            const bool plain = begin == 0 && end == R && stride.s7 == 1 && !flags.x;
-            const idx_t corner = dst_offset + first * stride.s6;
 #ifdef COPIES
             __global float *slab = own + (share.s0 - depth * R - W);
             idx_t row[R];

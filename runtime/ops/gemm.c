@@ -35,6 +35,7 @@ static const rnl_implementation implementations[] = {
     {"gemm:clblast", rnl_gemm_clblast_applies, rnl_gemm_clblast_pays, rnl_gemm_clblast_append},
     {"gemm:tiled", rnl_gemm_tiled_applies, rnl_gemm_tiled_pays, rnl_gemm_tiled_append},
     {"gemm:bf16", rnl_gemm_bf16_applies, rnl_gemm_bf16_pays, rnl_gemm_bf16_append},
+    {"gemm:row", rnl_gemm_row_applies, rnl_gemm_row_pays, rnl_gemm_row_append},
     {"gemm:panel", reads_floats, rnl_gemm_panel_pays, rnl_gemm_panel_append},
     {"gemm:portable", reads_any_layout, NULL, rnl_gemm_portable_append},
 };

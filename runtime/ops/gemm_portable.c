@@ -150,8 +150,6 @@ static void add_defines(rnl_step_builder *step, const rnl_gemm_problem *problem,
     if (tile->vector > 1)
         rnl_step_define(step, "R=%lld -DW=%lld -DNB=%lld", (long long)tile->rows, (long long)tile->vector,
                         (long long)tile->count);
-    if (tile->panels)
-        rnl_step_define(step, "PANELS");
     if (problem->chain && tile->kind[0] == 'C' && !rnl_gemm_chain_takes_vectors(problem))
         rnl_step_define(step, "LANES");
 }

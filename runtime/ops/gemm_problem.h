@@ -37,7 +37,6 @@ void rnl_gemm_add_chain(rnl_step_builder *step, const rnl_gemm_problem *problem)
 typedef struct rnl_gemm_tile {
     const char *kind;
     int64_t rows, vector, count; /* count: vectors of columns, or columns */
-    bool panels;
 } rnl_gemm_tile;
 
 /* As many rows of at most `most` as the product has. */
@@ -60,6 +59,9 @@ int64_t rnl_gemm_tiled_scratch(const rnl_device *device, const rnl_gemm_problem 
 bool rnl_gemm_tiled_applies(const rnl_device *device, const void *problem);
 bool rnl_gemm_tiled_pays(const rnl_device *device, const void *problem);
 rnl_status rnl_gemm_tiled_append(rnl_step_list *list, const char *name, const void *problem);
+bool rnl_gemm_row_applies(const rnl_device *device, const void *problem);
+bool rnl_gemm_row_pays(const rnl_device *device, const void *problem);
+rnl_status rnl_gemm_row_append(rnl_step_list *list, const char *name, const void *problem);
 /* The floats of params.scratch that gemm:panel needs; 0 when it does not apply. */
 int64_t rnl_gemm_panel_scratch(const rnl_device *device, const rnl_gemm_problem *problem);
 bool rnl_gemm_panel_applies(const rnl_device *device, const void *problem);

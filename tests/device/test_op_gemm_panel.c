@@ -184,7 +184,8 @@ START_TEST(widths)
         op_pretend(&(op_limits){.vector_width = width,
                                 .work_items = op_info()->max_work_group_size,
                                 .local_bytes = op_info()->local_memory_bytes});
-        run_variants(7, 51);
+        if (width == 8)
+            run_variants(7, 51);
         for (int64_t m = 1; m <= 16; m += 5)
             gemm_case_run(&(gemm_case){.m = m, .n = 5 * m, .k = 19, .a_transposed = m & 1, .b_transposed = m & 2});
         op_pretend(NULL);
