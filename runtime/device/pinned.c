@@ -7,6 +7,7 @@
 #include "device/place.h"
 #include "device/pool.h"
 #include "device/side_queue.h"
+#include <runnel/pool.h>
 
 #define HOST_ALIGN 4096
 
@@ -78,6 +79,20 @@ static bool reserve(rnl_device *device, size_t size)
 static void unreserve(rnl_device *device, size_t size)
 {
     atomic_fetch_sub(&device->traffic.pinned, size);
+}
+
+/* What the pool keeps of released buffers is pinned as well. */
+static void make_room(rnl_device *device, size_t size)
+{
+    const uint64_t limit = rnl_pinned_limit(device);
+    rnl_device_stats all;
+    rnl_pool_stats pinned;
+    rnl_pool_get_stats(device->pool, &all);
+    if (all.pool_reserved_bytes + size <= limit)
+        return;
+    rnl_device_pool_stats(device, RNL_MEMORY_PINNED, &pinned);
+    if (pinned.idle_bytes > 0 && pinned.reserved_bytes + size > limit)
+        rnl_pool_trim(device->pool);
 }
 
 /* ---- Pinned ---- */
@@ -173,6 +188,7 @@ rnl_status rnl_pinned_take(rnl_buffer *buffer, const rnl_pool_request *request)
         warn_once(device, "the limit of pinned memory is reached");
         return take_pageable(buffer, request);
     }
+    make_room(device, buffer->size_bytes);
     rnl_status status = take_near(buffer, request);
     if (status == RNL_OK) {
         buffer->host = buffer->block->host;

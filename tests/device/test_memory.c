@@ -3,6 +3,7 @@
 #include "device/buffer.h"
 #include "support/test_device.h"
 #include <runnel/memory.h>
+#include <runnel/pool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -147,6 +148,24 @@ START_TEST(past_the_limit_pinned_memory_is_pageable)
     rnl_buffer_release(buffers[0]);
     buffers[0] = NULL;
     rnl_stream_release(by);
+    rnl_device_release(limited);
+}
+END_TEST
+
+START_TEST(what_the_pool_keeps_is_within_the_limit)
+{
+    rnl_device_options options = RNL_DEVICE_OPTIONS_INIT;
+    options.pinned_limit_bytes = 2 * MIB;
+    rnl_device *limited = test_open_device_with(&options);
+    for (size_t size = 700 * KIB; size <= 2 * MIB; size += 300 * KIB) {
+        rnl_pool_stats pinned;
+        test_ok(rnl_buffer_create(limited, RNL_MEMORY_PINNED, size, &buffers[0]));
+        rnl_device_pool_stats(limited, RNL_MEMORY_PINNED, &pinned);
+        ck_assert_uint_le(pinned.reserved_bytes, 2 * MIB + 256 * KIB); /* a class is at most an eighth larger */
+        rnl_buffer_release(buffers[0]);
+        buffers[0] = NULL;
+    }
+    ck_assert_uint_eq(stats_of(limited).pinned_refused, 0);
     rnl_device_release(limited);
 }
 END_TEST
@@ -331,6 +350,7 @@ static TCase *make_case(const char *name, void (*open)(void))
     tcase_add_checked_fixture(test_case, open, close_all);
     tcase_add_test(test_case, pinned_memory_is_counted);
     tcase_add_test(test_case, past_the_limit_pinned_memory_is_pageable);
+    tcase_add_test(test_case, what_the_pool_keeps_is_within_the_limit);
     tcase_add_test(test_case, buffers_can_be_mapped);
     tcase_add_test(test_case, bad_maps_are_refused);
     tcase_add_test(test_case, a_map_that_is_never_unmapped_ends_with_its_buffer);
