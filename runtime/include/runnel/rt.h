@@ -247,10 +247,11 @@ RNL_API RNL_NODISCARD rnl_status rnl_stream_synchronize(rnl_stream *stream);
 /* A point in the stream; flushes. The event is released by the caller, whether it has happened or not. */
 RNL_API RNL_NODISCARD rnl_status rnl_stream_record(rnl_stream *stream, rnl_event **out_event);
 /*
- * What is enqueued on `stream` from now on runs after `event`, which may be of another device, also of another platform.
- * Does not block, but for pocl's basic device and Oclgrind, which run commands in the thread that enqueues them. The
- * stream fails when the event's stream fails, or one that that waited for. An event of another device is waited for by
- * a thread of the waiting stream's device, made with the first such call; the device's last release waits for it.
+ * What is enqueued on `stream` from now on runs after `event`, which may be of another device, also of another
+ * platform. Does not block, but for pocl's basic device and Oclgrind, which run commands in the thread that enqueues
+ * them. The stream fails when the event's stream fails, or one that that waited for. An event of another device is
+ * waited for by a thread of the waiting stream's device, made with the first such call; the device's last release waits
+ * for it.
  */
 RNL_API RNL_NODISCARD rnl_status rnl_stream_wait(rnl_stream *stream, rnl_event *event);
 RNL_API rnl_event *rnl_event_retain(rnl_event *event);
@@ -267,9 +268,9 @@ RNL_API RNL_NODISCARD rnl_status rnl_event_query(rnl_event *event, bool *out_don
 typedef void (*rnl_event_fn)(void *user, const rnl_error *error);
 /*
  * Calls `notify` once, when the event has happened: from a thread of the event's device that also serves its streams'
- * waiting, so it should be quick. It may enqueue, record, wait on the device and release anything; blocking for a stream
- * or an event is RNL_FAILED_PRECONDITION there. The event may be released before; the device's last release waits for
- * the call. Any thread.
+ * waiting, so it should be quick. It may enqueue, record, wait on the device and release anything; blocking for a
+ * stream or an event is RNL_FAILED_PRECONDITION there. The event may be released before; the device's last release
+ * waits for the call. Any thread.
  */
 RNL_API RNL_NODISCARD rnl_status rnl_event_notify(rnl_event *event, rnl_event_fn notify, void *user);
 /*
