@@ -29,6 +29,7 @@ rnl_status rnl_pool_create(struct rnl_device *device, uint64_t budget_bytes, boo
     pool->device = device;
     pool->budget = budget_bytes > SIZE_MAX ? SIZE_MAX : (size_t)budget_bytes;
     pool->align = device->info.base_align_bytes;
+    pool->keeps_nothing = exact;
     pool->exact = exact || (arena && strcmp(arena, "off") == 0);
     init_kind(rnl_pool_kind_of(pool, RNL_MEMORY_DEVICE), pool, FIRST_CHUNK_BYTES);
     /* Where pinned memory has a side of its own on the device, parts of a mapped cl_mem are not asked for: few drivers
@@ -61,7 +62,7 @@ void rnl_pool_destroy(struct rnl_pool *pool)
 /* What is idle is memory that nothing else on the machine can use: a quarter of the budget is enough of it. */
 static void rest_own(struct rnl_pool *pool, rnl_pool_kind *kind, rnl_pool_block *block)
 {
-    if (pool->exact) {
+    if (pool->keeps_nothing) {
         rnl_pool_drop_own(pool, block);
         return;
     }

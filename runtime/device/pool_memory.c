@@ -91,7 +91,7 @@ rnl_status rnl_pool_make_own(struct rnl_pool *pool, rnl_memory kind, size_t byte
 void rnl_pool_drop_own(struct rnl_pool *pool, rnl_pool_block *block)
 {
     destroy_memory(pool, block->kind, block->capacity_bytes, block->memory, block->host);
-    if (pool->exact)
+    if (pool->keeps_nothing)
         rnl_free(block); /* a checker sees who uses the buffer after its release */
     else
         rnl_spares_put(&pool->spares, block);

@@ -34,9 +34,8 @@ struct rnl_pool {
     rnl_spares spares;
     size_t in_use, idle_bytes, peak, reserved, budget;
     size_t align;
-    /* Every buffer is a cl_mem of exactly its size, which goes back at once: tools that know a buffer's size see
-     * accesses past it, and uses after its release. */
-    bool exact;
+    bool exact;         /* every buffer is a cl_mem of exactly its size: tools that know it see accesses past it */
+    bool keeps_nothing; /* and goes back to the driver at once: they see uses after the release too */
     struct rnl_pool_label *labels[RNL_POOL_LABEL_BUCKETS];
 };
 

@@ -109,11 +109,27 @@ static rnl_status place_in_chunk(struct rnl_pool *pool, const rnl_pool_want *wan
 
 /* ---- Blocks of their own ---- */
 
+/* The latest released block of just that capacity. */
+static rnl_pool_block *take_equal(struct rnl_pool *pool, const rnl_pool_want *want)
+{
+    const rnl_link *list = &want->kind->ready[want->index];
+    for (rnl_link *link = list->next; link != list; link = link->next) {
+        rnl_pool_block *block = RNL_ELEMENT(rnl_pool_block, in_class, link);
+        if (block->capacity_bytes != want->bytes)
+            continue;
+        rnl_pool_unrest(pool, block);
+        return block;
+    }
+    return NULL;
+}
+
 /* Near the budget a block is exactly as large as was asked, and so below its class. */
 static rnl_pool_block *take_unrounded(struct rnl_pool *pool, const rnl_pool_want *want)
 {
     rnl_pool_kind *kind = want->kind;
-    if (pool->exact || want->index == 0 || rnl_list_is_empty(&kind->ready[want->index - 1]))
+    if (pool->exact)
+        return take_equal(pool, want);
+    if (want->index == 0 || rnl_list_is_empty(&kind->ready[want->index - 1]))
         return NULL;
     rnl_pool_block *block = RNL_ELEMENT(rnl_pool_block, in_class, kind->ready[want->index - 1].next);
     if (block->chunk || block->capacity_bytes < want->request->size_bytes)

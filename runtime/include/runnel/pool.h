@@ -13,8 +13,9 @@
  *   - The budget (rnl_device_options: memory_limit_bytes, memory_fraction) is the guard: it bounds everything that is
  *     reserved. New memory is not touched. A driver that allocates lazily may therefore fail, or end the process, at
  * the first use of memory that it does not have after all: set a budget that holds.
- *   - RUNNEL_ARENA=off, or rnl_device_options.pool_exact: every buffer is a cl_mem of exactly its size, and nothing is
- *     kept; for checkers, and to measure the driver.
+ *   - RUNNEL_ARENA=off: every buffer is a cl_mem of exactly its size, so that checkers see accesses past it. With
+ *     rnl_device_options.pool_exact nothing is kept either: they see uses after the release too, and the driver's own
+ *     price can be measured.
  */
 #ifndef RUNNEL_POOL_H
 #define RUNNEL_POOL_H
