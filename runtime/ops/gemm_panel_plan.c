@@ -9,19 +9,24 @@ typedef struct panel_tile {
 } panel_tile;
 
 static const panel_tile tiles[] = {
-    {16, 8, 3}, {16, 7, 4}, {16, 6, 4}, {16, 4, 6}, {16, 2, 8}, {16, 1, 8}, {8, 4, 3},
-    {8, 6, 2},  {8, 2, 4},  {8, 1, 8},  {4, 4, 3},  {4, 6, 2},  {4, 2, 4},  {4, 1, 8},
+    {16, 8, 3}, {16, 7, 4}, {16, 6, 4}, {16, 4, 6}, {16, 2, 8}, {16, 1, 8}, {16, 1, 4}, {8, 4, 3}, {8, 6, 2},
+    {8, 2, 4},  {8, 1, 8},  {8, 1, 4},  {4, 4, 3},  {4, 6, 2},  {4, 2, 4},  {4, 1, 8},  {4, 1, 4},
 };
 #define TILES (sizeof tiles / sizeof *tiles)
 
-#define CACHED_FLOATS 98304 /* of b, that stay in a core's cache while rows pass */
-#define BLOCK_DEPTH 128     /* terms, where a tile's columns of b would not */
-#define ITEM_CYCLES 12000.0 /* of a work-item, so that starting it costs little */
-#define ITEMS_OF_A_THREAD 8 /* so that threads finish together */
-#define WORTHWHILE 0.97     /* of an earlier tile's cycles: fewer programs then */
-#define COPIED_ROWS 1024    /* of a, that make up for copying b; fewer where b's rows meet in a cache's sets */
+#define CACHED_FLOATS 98304  /* of b, that stay in a core's cache while rows pass */
+#define BLOCK_DEPTH 128      /* terms, where a tile's columns of b would not */
+#define ITEM_CYCLES 12000.0  /* of a work-item, so that starting it costs little */
+#define ITEMS_OF_A_THREAD 8  /* so that threads finish together */
+#define WORTHWHILE 0.97      /* of an earlier tile's cycles: fewer programs then */
+#define WORTHWHILE_SMALL 0.8 /* of those of a product of fewer cycles than … */
+#define SMALL_CYCLES 300000.0
+#define COPIED_ROWS 1024 /* of a, that make up for copying b; fewer where b's rows meet in a cache's sets */
 #define COPIED_ROWS_MEET 256
 #define SETS_BYTES 4096
+/* Panels read side by side that meet in a first cache's sets; where b lies as it does, they are one stretch. */
+#define MANY_PANELS 8
+#define MANY_PANELS_ROWS 2
 
 static int64_t divide_up(int64_t a, int64_t b)
 {
@@ -55,10 +60,12 @@ static const panel_tile *estimate_tile(const rnl_device *device, const rnl_gemm_
     double best_cycles = 0;
     for (size_t i = 0; i < TILES; ++i) {
         const panel_tile *it = &tiles[i];
-        if (it->width != device->vector_width || (best && it->rows >= 2 * problem->m))
+        if (it->width != device->vector_width || (best && it->rows >= 2 * problem->m) ||
+            (it->rows <= MANY_PANELS_ROWS && it->count == MANY_PANELS && problem->packed))
             continue;
         const double cycles = (double)divide_up(problem->m, it->rows) * slab_cycles(it, panels, problem->k);
-        if (!best || cycles < WORTHWHILE * best_cycles) {
+        const double worthwhile = best_cycles < SMALL_CYCLES ? WORTHWHILE_SMALL : WORTHWHILE;
+        if (!best || cycles < worthwhile * best_cycles) {
             best = it;
             best_cycles = cycles;
         }
