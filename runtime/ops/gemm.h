@@ -23,9 +23,10 @@ typedef struct rnl_gemm_params {
  * transposes are strides. K = 0 gives beta * c. A chain ends products of f32, f16 and bf16.
  *
  * Implementations, best first: gemm:matrix (GPUs with matrix instructions), gemm:clblast (GPUs; f32 without a chain),
- * gemm:tiled (GPUs; scratch for sums in parts), gemm:row (CPUs; one row times much memory), gemm:panel (CPUs;
- * scratch for copies), gemm:portable. RUNNEL_GEMM=matrix|clblast|tiled|row|panel|portable in the environment forces one
- * where it applies.
+ * gemm:tiled (GPUs; scratch for sums in parts), gemm:bf16 (bfloat16, on pocl and processors with the
+ * instruction; scratch for b; denormal numbers are zeros), gemm:row (CPUs; one row times much memory), gemm:panel
+ * (CPUs; scratch for copies), gemm:portable. RUNNEL_GEMM=matrix|clblast|tiled|bf16|row|panel|portable in the
+ * environment forces one where it applies.
  */
 RNL_API RNL_NODISCARD rnl_status rnl_op_gemm(rnl_step_list *list, const rnl_gemm_params *params, const rnl_view *a,
                                              const rnl_view *b, const rnl_view *c, const rnl_view *dst);
