@@ -9,7 +9,7 @@ typedef struct packing {
     rnl_gemm *gemm;
     rnl_gemm_side side;
     const rnl_gemm_matrix *matrix;
-    const rnl_buffer *from;
+    rnl_buffer *from;
     int64_t offset;
     bool wide;
 } packing;

@@ -302,7 +302,10 @@ RNL_API size_t rnl_buffer_size(const rnl_buffer *buffer);
 /* A pinned buffer's host address; NULL for device memory. The host may touch it while no command uses the buffer. */
 RNL_API void *rnl_buffer_host(const rnl_buffer *buffer);
 
-/* Enqueue copies; they do not block. `src` or `dst` host memory must stay valid until the stream has been synchronised.
+/*
+ * Enqueue copies; they do not block where the host memory is pinned or the device is a CPU. `src` or `dst` host memory
+ * must stay valid until the stream has been synchronised. What `src` holds is read at any time from the call on: unless
+ * it is pinned memory, no command before this one may still have to write it.
  */
 RNL_API RNL_NODISCARD rnl_status rnl_stream_write(rnl_stream *stream, rnl_buffer *dst, size_t dst_offset,
                                                   const void *src, size_t size_bytes);
