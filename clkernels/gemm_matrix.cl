@@ -85,6 +85,25 @@ static inline void put(__local ELEMENT *tile, const int at, const int k, const b
     tile[(at + 3) * PITCH + k] = value.w;
 }
 
+// sum += the products of a sub-group's parts of two tiles.
+static inline void multiply_tiles(sums_t sum[TILES_M * TILES_N], __local const ELEMENT *rows,
+                                  __local const ELEMENT *cols, const int lane EXCHANGE_ARGUMENTS)
+{
+    for (int k = 0; k < BK; k += MK) {
+        a_t x[TILES_M];
+        b_t y[TILES_N];
+#pragma unroll
+        for (int i = 0; i < TILES_M; i++)
+            x[i] = LOAD_LANE_A(rows + i * MM * PITCH + k, PITCH, lane);
+#pragma unroll
+        for (int j = 0; j < TILES_N; j++)
+            y[j] = LOAD_LANE_B(cols + j * MN * PITCH + k, PITCH, lane);
+        UNROLL_PRODUCTS
+        for (int i = 0; i < TILES_M * TILES_N; i++)
+            sum[i] = MULTIPLY(x[i / TILES_N], y[i % TILES_N], sum[i]);
+    }
+}
+
 #if INSTRUCTION != MFMA && !defined(MODEL)
 __attribute__((intel_reqd_sub_group_size(LANES)))
 #endif
@@ -112,23 +131,9 @@ __attribute__((reqd_work_group_size(ITEMS, 1, 1))) __kernel void gemm_matrix(GEM
 #pragma unroll
         for (int i = 0; i < LOADS_B; i++)
             next_b[i] = FETCH(from_b, item + i * ITEMS, B_ALONG, BN, n0, size.s1, stride.s3, term, size.s2, stride.s2);
-        if (term > 0) {
-            __local const ELEMENT *rows = tile_a + (which * BM + part_m) * PITCH;
-            __local const ELEMENT *cols = tile_b + (which * BN + part_n) * PITCH;
-            for (int k = 0; k < BK; k += MK) {
-                a_t x[TILES_M];
-                b_t y[TILES_N];
-#pragma unroll
-                for (int i = 0; i < TILES_M; i++)
-                    x[i] = LOAD_LANE_A(rows + i * MM * PITCH + k, PITCH, lane);
-#pragma unroll
-                for (int j = 0; j < TILES_N; j++)
-                    y[j] = LOAD_LANE_B(cols + j * MN * PITCH + k, PITCH, lane);
-                UNROLL_PRODUCTS
-                for (int i = 0; i < TILES_M * TILES_N; i++)
-                    sum[i] = MULTIPLY(x[i / TILES_N], y[i % TILES_N], sum[i]);
-            }
-        }
+        if (term > 0)
+            multiply_tiles(sum, tile_a + (which * BM + part_m) * PITCH, tile_b + (which * BN + part_n) * PITCH, lane
+                           PASS_EXCHANGE);
         if (term >= size.s2)
             break;
         which ^= 1;

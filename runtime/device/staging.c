@@ -93,8 +93,8 @@ static rnl_status full(const rnl_staging *staging)
                 staging->count);
 }
 
-static rnl_status check_part(const rnl_staging *staging, rnl_stream *stream, const rnl_buffer *buffer,
-                             size_t offset, size_t size)
+static rnl_status check_part(const rnl_staging *staging, rnl_stream *stream, const rnl_buffer *buffer, size_t offset,
+                             size_t size)
 {
     TRY(rnl_buffer_check_part(stream, buffer, offset, size));
     if (stream->device != staging->device)

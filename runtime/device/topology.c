@@ -87,7 +87,8 @@ rnl_place *rnl_place_enter(int32_t numa_node)
     hwloc_bitmap_t wanted = hwloc_bitmap_alloc();
     bool bound = false;
     if (wanted && rnl_alloc(1, sizeof *place, &place) == RNL_OK && (place->nodes = hwloc_bitmap_alloc()) &&
-        hwloc_get_membind(topology, place->nodes, &place->policy, HWLOC_MEMBIND_THREAD | HWLOC_MEMBIND_BYNODESET) == 0) {
+        hwloc_get_membind(topology, place->nodes, &place->policy, HWLOC_MEMBIND_THREAD | HWLOC_MEMBIND_BYNODESET) ==
+            0) {
         hwloc_bitmap_only(wanted, (unsigned)numa_node);
         bound = bind_thread(wanted, HWLOC_MEMBIND_BIND);
     }

@@ -37,14 +37,21 @@ static int64_t items_of(int64_t rows, int64_t columns, int64_t item_rows, int64_
     return rows / item_rows * (columns / item_columns);
 }
 
+/* The integrated GPUs of Intel have few registers, and no way to ask for more. */
+static bool overflows_registers(const rnl_device *device, const tile_kind *kind)
+{
+    return device->info.vendor_id == VENDOR_INTEL && device->info.type == RNL_DEVICE_GPU &&
+           device->info.unified_memory && kind->item_rows * kind->item_columns > 16;
+}
+
 /* As in tile.clh: two tiles of each factor, each row four floats longer. Emulated devices allow kernels fewer
  * work-items than they report. */
 static bool fits(const rnl_device *device, const tile_kind *kind)
 {
     const int64_t bytes = 2 * kind->depth * (kind->rows + 4 + kind->columns + 4) * (int64_t)sizeof(float);
     const int64_t items = items_of(kind->rows, kind->columns, kind->item_rows, kind->item_columns);
-    return !device->info.emulated && (uint64_t)bytes <= device->info.local_memory_bytes &&
-           (uint64_t)items <= device->info.max_work_group_size;
+    return !device->info.emulated && !overflows_registers(device, kind) &&
+           (uint64_t)bytes <= device->info.local_memory_bytes && (uint64_t)items <= device->info.max_work_group_size;
 }
 
 static rnl_tile make_tile(const tile_kind *kind, const rnl_tile_product *product, int64_t parts)
@@ -125,7 +132,7 @@ int64_t rnl_tile_scratch(const rnl_tile *tile, const rnl_tile_product *product)
 static bool wants_more_registers(const rnl_device *device, const rnl_tile *tile)
 {
     return device->info.vendor_id == VENDOR_INTEL && device->info.type == RNL_DEVICE_GPU &&
-           tile->item_rows * tile->item_columns > 32;
+           tile->item_rows * tile->item_columns > 16;
 }
 
 void rnl_tile_define(rnl_step_builder *step, const rnl_tile *tile)

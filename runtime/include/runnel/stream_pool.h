@@ -51,8 +51,8 @@ RNL_API RNL_NODISCARD rnl_status rnl_stream_pool_begin(rnl_stream_pool *pool, rn
                                                        uint64_t *out_batch);
 /*
  * Ends the batch on `stream` and starts what is enqueued. *out_event (may be NULL; released by the caller) is its end.
- * A failure of the stream that is known by now is returned here, and not again; the batch is over then, too, and nothing
- * of it is under way any more.
+ * A failure of the stream that is known by now is returned here, and not again; the batch is over then, too, and
+ * nothing of it is under way any more.
  */
 RNL_API RNL_NODISCARD rnl_status rnl_stream_pool_end(rnl_stream_pool *pool, rnl_stream *stream, rnl_event **out_event);
 
