@@ -7,6 +7,11 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+/* rnl_device_info.vendor_id: of a PCI vendor. */
+#define RNL_VENDOR_AMD 0x1002u
+#define RNL_VENDOR_INTEL 0x8086u
+#define RNL_VENDOR_NVIDIA 0x10deu
+
 struct rnl_pool;
 struct rnl_gate;
 struct rnl_program_registry;

@@ -308,6 +308,9 @@ rnl_status rnl_waiter_wait(rnl_stream *stream, rnl_event *event)
     post(stream->device, it);
     return RNL_OK;
 done:
+    /* NVIDIA's driver hangs in the release of a context where a user event has never been set. */
+    if (it && it->target)
+        (void)clSetUserEventStatus(it->target, CL_COMPLETE);
     if (it)
         free_job(it);
     return status;

@@ -3,8 +3,6 @@
 
 #include "base/memory.h"
 
-#define VENDOR_NVIDIA 0x10deu
-
 rnl_status rnl_kernel_max_group(rnl_device *device, cl_kernel kernel, size_t *out_work_items)
 {
     *out_work_items = 0;
@@ -39,7 +37,7 @@ rnl_status rnl_kernel_static_local(rnl_device *device, cl_kernel kernel, size_t 
     cl_ulong used = 0;
     *out_bytes = 0;
     /* NVIDIA answers for itself, and allows more __local declared in a kernel than it reports. */
-    if (device->info.vendor_id == VENDOR_NVIDIA)
+    if (device->info.vendor_id == RNL_VENDOR_NVIDIA)
         return RNL_OK;
     TRY(CL(clGetKernelWorkGroupInfo(kernel, device->id, CL_KERNEL_LOCAL_MEM_SIZE, sizeof used, &used, NULL)));
     *out_bytes = used;

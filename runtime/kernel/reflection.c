@@ -98,8 +98,12 @@ rnl_status rnl_reflection_get(const rnl_device *device, cl_program program, rnl_
 rnl_status rnl_reflection_names(cl_program program, rnl_text *out_names)
 {
     size_t bytes = 0;
+    cl_uint count = 0;
     char *names;
     rnl_text_add(out_names, "%s", "");
+    /* NVIDIA's driver crashes when it is asked for the names of none. */
+    if (RNL_CL_RUN(clCreateKernelsInProgram(program, 0, NULL, &count)) != CL_SUCCESS || count == 0)
+        return out_names->status;
     if (RNL_CL_RUN(clGetProgramInfo(program, CL_PROGRAM_KERNEL_NAMES, 0, NULL, &bytes)) != CL_SUCCESS)
         return out_names->status;
     TRY(rnl_alloc(bytes + 1, 1, &names));

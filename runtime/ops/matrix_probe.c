@@ -9,8 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define VENDOR_AMD 0x1002u
-#define VENDOR_INTEL 0x8086u
 #define ROWS 33
 #define COLUMNS 47
 #define DEPTH 50
@@ -157,9 +155,9 @@ static bool may_have(const rnl_device *device, int instruction)
     if (device->info.type != RNL_DEVICE_GPU)
         return false;
     for (size_t i = 0; instruction == RNL_MATRIX_MFMA && i < sizeof amd / sizeof *amd; ++i)
-        if (device->info.vendor_id == VENDOR_AMD && strncmp(device->info.name, amd[i], strlen(amd[i])) == 0)
+        if (device->info.vendor_id == RNL_VENDOR_AMD && strncmp(device->info.name, amd[i], strlen(amd[i])) == 0)
             return true;
-    return instruction != RNL_MATRIX_MFMA && device->info.vendor_id == VENDOR_INTEL &&
+    return instruction != RNL_MATRIX_MFMA && device->info.vendor_id == RNL_VENDOR_INTEL &&
            rnl_device_has_extension(device, "cl_intel_subgroup_matrix_multiply_accumulate");
 }
 

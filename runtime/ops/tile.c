@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/tile.h"
 
-#define VENDOR_INTEL 0x8086u
 #define MOST_PARTS 32
 #define MOST_FLOATS (INT64_C(1) << 24) /* of the parts' sums: they should stay in a GPU's cache */
 #define MOST_LAYERS 65535              /* NVIDIA's limit of a range's third dimension */
@@ -40,7 +39,7 @@ static int64_t items_of(int64_t rows, int64_t columns, int64_t item_rows, int64_
 /* The integrated GPUs of Intel have few registers, and no way to ask for more. */
 static bool overflows_registers(const rnl_device *device, const tile_kind *kind)
 {
-    return device->info.vendor_id == VENDOR_INTEL && device->info.type == RNL_DEVICE_GPU &&
+    return device->info.vendor_id == RNL_VENDOR_INTEL && device->info.type == RNL_DEVICE_GPU &&
            device->info.unified_memory && kind->item_rows * kind->item_columns > 16;
 }
 
@@ -131,7 +130,7 @@ int64_t rnl_tile_scratch(const rnl_tile *tile, const rnl_tile_product *product)
  * not stay in registers. */
 static bool wants_more_registers(const rnl_device *device, const rnl_tile *tile)
 {
-    return device->info.vendor_id == VENDOR_INTEL && device->info.type == RNL_DEVICE_GPU &&
+    return device->info.vendor_id == RNL_VENDOR_INTEL && device->info.type == RNL_DEVICE_GPU &&
            tile->item_rows * tile->item_columns > 16;
 }
 
