@@ -40,16 +40,10 @@ static void close_all(void)
     rnl_device_release(device);
 }
 
-static void fill_with(unsigned char *bytes, size_t count, unsigned seed)
-{
-    for (size_t i = 0; i < count; i++)
-        bytes[i] = (unsigned char)(i * 31 + seed + (i >> 8));
-}
-
 static void check_round_trip(rnl_memory memory, size_t size)
 {
     unsigned char *out = malloc(size), *back = malloc(size);
-    fill_with(out, size, 7);
+    test_fill(out, size, 7);
     memset(back, 0, size);
     test_ok(rnl_buffer_create(device, memory, size, &buffers[0]));
     ck_assert_uint_eq(rnl_buffer_size(buffers[0]), size);
@@ -77,7 +71,7 @@ END_TEST
 START_TEST(copies_go_between_all_kinds)
 {
     unsigned char out[1000], back[1000] = {0};
-    fill_with(out, sizeof out, 3);
+    test_fill(out, sizeof out, 3);
     test_ok(rnl_buffer_create(device, RNL_MEMORY_PINNED, 1000, &buffers[0]));
     test_ok(rnl_buffer_create(device, RNL_MEMORY_DEVICE, 2000, &buffers[1]));
     test_ok(rnl_buffer_create(device, RNL_MEMORY_PINNED, 1000, &buffers[2]));
@@ -99,7 +93,7 @@ START_TEST(the_host_and_the_stream_share_pinned_memory)
     test_ok(rnl_buffer_create(device, RNL_MEMORY_PINNED, 512, &buffers[1]));
     unsigned char *first = rnl_buffer_host(buffers[0]), *second = rnl_buffer_host(buffers[1]);
     for (unsigned round = 0; round < 3; round++) {
-        fill_with(out, sizeof out, round);
+        test_fill(out, sizeof out, round);
         memcpy(first, out, sizeof out);
         test_ok(rnl_stream_read(stream, back, buffers[0], 0, 512));
         test_ok(rnl_stream_copy(stream, buffers[1], 0, buffers[0], 0, 512));

@@ -15,11 +15,6 @@ static rnl_buffer *buffers[8];
 static rnl_staging *staging;
 static unsigned char *out, *back;
 static size_t big; /* of copies by threads: several pieces */
-static void fill_with(unsigned char *bytes, size_t count, unsigned seed)
-{
-    for (size_t i = 0; i < count; i++)
-        bytes[i] = (unsigned char)(i * 31 + seed + (i >> 8) + (i >> 16));
-}
 
 static void open_all(void)
 {
@@ -30,7 +25,7 @@ static void open_all(void)
     big = getenv("RUNNEL_TEST_SMALL") ? 700 * KIB + 13 : 9 * MIB + 13;
     out = aligned_alloc(4096, 16 * MIB);
     back = aligned_alloc(4096, 16 * MIB);
-    fill_with(out, big, 7);
+    test_fill(out, big, 7);
     memset(back, 0, big);
 }
 
@@ -62,13 +57,6 @@ static rnl_copy_stats stats_of(rnl_device *of)
     rnl_copy_stats stats;
     rnl_device_get_copy_stats(of, &stats);
     return stats;
-}
-
-static size_t pool_in_use(const rnl_device *of)
-{
-    rnl_device_stats stats;
-    rnl_device_get_stats(of, &stats);
-    return stats.pool_in_use_bytes;
 }
 
 /* ---- Staging ---- */
@@ -172,7 +160,7 @@ START_TEST(staged_copies_keep_the_streams_order)
         rnl_buffer_release(buffers[0]);
         rnl_buffer_release(buffers[1]);
         buffers[0] = buffers[1] = NULL;
-        ck_assert_uint_eq(pool_in_use(device), 0);
+        ck_assert_uint_eq(test_pool_in_use(device), 0);
     }
 }
 END_TEST
@@ -215,7 +203,7 @@ START_TEST(copies_go_between_devices)
         rnl_buffer_release(buffers[1]);
         buffers[0] = buffers[1] = NULL;
     }
-    ck_assert_uint_eq(pool_in_use(device) + pool_in_use(other), 0);
+    ck_assert_uint_eq(test_pool_in_use(device) + test_pool_in_use(other), 0);
 }
 END_TEST
 
@@ -333,7 +321,7 @@ START_TEST(copies_can_be_tuned)
     ck_assert(atomic_load(&device->copies_known));
     ck_assert_uint_gt(atomic_load(&device->copy_ways[RNL_COPY_TO_DEVICE][0]), 0);
     ck_assert_uint_gt(atomic_load(&device->copy_ways[RNL_COPY_TO_HOST][0]), 0);
-    ck_assert_uint_eq(pool_in_use(device), 0);
+    ck_assert_uint_eq(test_pool_in_use(device), 0);
 }
 END_TEST
 

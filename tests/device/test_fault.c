@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "device/buffer.h"
 #include "kernel/program.h"
+#include "support/fault.h"
 #include "support/test_device.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -145,28 +146,6 @@ static rnl_status list(rnl_device *unused)
     return rnl_device_list(infos, 4, &count);
 }
 
-/* True when the fault has not come to pass. */
-static bool take_back_cl_fault(void)
-{
-    bool left = false;
-    for (int i = 0; i < MOST_FAULTS && !left; i++)
-        left = rnl_cl_fault_pending();
-    rnl_cl_fail_at(0, CL_SUCCESS);
-    return left;
-}
-
-static bool take_back_alloc_fault(void)
-{
-    bool left = false;
-    for (int i = 0; i < MOST_FAULTS && !left; i++) {
-        void *memory;
-        left = rnl_alloc(1, 1, &memory) != RNL_OK;
-        free(memory);
-    }
-    rnl_alloc_fail_at(0);
-    return left;
-}
-
 static void check_idle(rnl_device *of)
 {
     rnl_device_stats stats;
@@ -181,7 +160,7 @@ static void fail_each_call(rnl_status (*program)(rnl_device *), bool may_lose_de
     for (uint64_t n = 1; n < MOST_FAULTS; n++) {
         rnl_cl_fail_at(n, CL_OUT_OF_RESOURCES);
         rnl_status status = program(device);
-        bool left = take_back_cl_fault();
+        bool left = test_cl_fault_left();
         check_idle(device);
         if (left) {
             ck_assert_int_eq(status, RNL_OK);
@@ -207,7 +186,7 @@ static void fail_each_allocation(rnl_status (*program)(rnl_device *))
     for (uint64_t n = 1; n < MOST_FAULTS; n++) {
         rnl_alloc_fail_at(n);
         rnl_status status = program(device);
-        bool left = take_back_alloc_fault();
+        bool left = test_alloc_fault_left();
         check_idle(device);
         if (left) {
             ck_assert_int_eq(status, RNL_OK);
@@ -249,7 +228,7 @@ START_TEST(each_call_of_listing_fails)
     for (uint64_t n = 1; n < MOST_FAULTS; n++) {
         rnl_cl_fail_at(n, CL_OUT_OF_RESOURCES);
         rnl_status status = program(device);
-        bool left = take_back_cl_fault();
+        bool left = test_cl_fault_left();
         ck_assert(status == RNL_OK || status == RNL_NOT_FOUND || status == RNL_RESOURCE_EXHAUSTED);
         test_ok(program(device));
         if (left)

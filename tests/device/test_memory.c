@@ -24,12 +24,6 @@ static void count_warnings(void *user, rnl_log_level level, const char *line)
     warnings += level == RNL_LOG_WARNING;
 }
 
-static void fill_with(unsigned char *bytes, size_t count, unsigned seed)
-{
-    for (size_t i = 0; i < count; i++)
-        bytes[i] = (unsigned char)(i * 31 + seed + (i >> 8) + (i >> 16));
-}
-
 static void open_all(void)
 {
     device = test_open_device();
@@ -38,7 +32,7 @@ static void open_all(void)
     test_ok(rnl_stream_create(other, &far));
     out = aligned_alloc(4096, ROOM);
     back = aligned_alloc(4096, ROOM);
-    fill_with(out, ROOM, 7);
+    test_fill(out, ROOM, 7);
     memset(back, 0, ROOM);
     warnings = 0;
 }
@@ -72,13 +66,6 @@ static rnl_copy_stats stats_of(rnl_device *of)
     return stats;
 }
 
-static size_t pool_in_use(const rnl_device *of)
-{
-    rnl_device_stats stats;
-    rnl_device_get_stats(of, &stats);
-    return stats.pool_in_use_bytes;
-}
-
 /* ---- Pinned memory ---- */
 
 START_TEST(pinned_memory_is_counted)
@@ -101,7 +88,7 @@ static void check_pinned_round_trip(rnl_device *on, rnl_stream *by, rnl_buffer *
     size_t size = rnl_buffer_size(pinned);
     unsigned char *host = rnl_buffer_host(pinned);
     ck_assert_ptr_nonnull(host);
-    fill_with(host, size, 11);
+    test_fill(host, size, 11);
     memcpy(out, host, size);
     test_ok(rnl_buffer_create(on, RNL_MEMORY_DEVICE, size, &buffers[7]));
     test_ok(rnl_stream_copy(by, buffers[7], 0, pinned, 0, size));
@@ -141,7 +128,7 @@ START_TEST(past_the_limit_pinned_memory_is_pageable)
         rnl_buffer_release(buffers[i]);
         buffers[i] = NULL;
     }
-    ck_assert_uint_eq(pool_in_use(limited), 0);
+    ck_assert_uint_eq(test_pool_in_use(limited), 0);
     ck_assert_uint_eq(stats_of(limited).pinned_bytes, 0);
     test_ok(rnl_buffer_create(limited, RNL_MEMORY_PINNED, 128 * KIB, &buffers[0]));
     ck_assert_uint_eq(stats_of(limited).pinned_bytes, 128 * KIB);
@@ -236,7 +223,7 @@ START_TEST(the_callers_memory_is_used_in_place)
     rnl_copy_stats stats = stats_of(device);
     ck_assert_uint_eq(stats.in_place_bytes, 4000);
     ck_assert_uint_eq(stats.to_device_bytes + stats.to_host_bytes + stats.on_device_bytes, 0);
-    ck_assert_uint_eq(pool_in_use(device), 0);
+    ck_assert_uint_eq(test_pool_in_use(device), 0);
 }
 END_TEST
 
@@ -246,7 +233,7 @@ START_TEST(wrapped_memory_is_a_buffer_like_others)
     if (status == RNL_UNIMPLEMENTED)
         return;
     test_ok(status);
-    fill_with(back, 4096, 5);
+    test_fill(back, 4096, 5);
     test_ok(rnl_buffer_create(device, RNL_MEMORY_DEVICE, 4096, &buffers[1]));
     test_ok(rnl_buffer_create(device, RNL_MEMORY_PINNED, 4096, &buffers[2]));
     test_ok(rnl_stream_write(stream, buffers[0], 0, back, 4096));
@@ -339,7 +326,7 @@ START_TEST(a_map_that_is_never_unmapped_ends_with_its_buffer)
         rnl_buffer_release(buffers[0]);
         buffers[0] = NULL;
     }
-    ck_assert_uint_eq(pool_in_use(device), 0);
+    ck_assert_uint_eq(test_pool_in_use(device), 0);
     test_ok(rnl_stream_synchronize(stream));
 }
 END_TEST

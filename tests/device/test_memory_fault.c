@@ -3,6 +3,7 @@
 #include "base/memory.h"
 #include "device/buffer.h"
 #include "device/way.h"
+#include "support/fault.h"
 #include "support/test_device.h"
 #include <stdlib.h>
 #include <string.h>
@@ -141,27 +142,6 @@ static rnl_status run(void)
     return status == RNL_OK ? status : rnl_error_restore(&error);
 }
 
-static bool take_back_cl_fault(void)
-{
-    bool left = false;
-    for (int i = 0; i < MOST_FAULTS && !left; i++)
-        left = rnl_cl_fault_pending();
-    rnl_cl_fail_at(0, CL_SUCCESS);
-    return left;
-}
-
-static bool take_back_alloc_fault(void)
-{
-    bool left = false;
-    for (int i = 0; i < MOST_FAULTS && !left; i++) {
-        void *memory;
-        left = rnl_alloc(1, 1, &memory) != RNL_OK;
-        rnl_free(memory);
-    }
-    rnl_alloc_fail_at(0);
-    return left;
-}
-
 static void check_idle(rnl_device *of)
 {
     rnl_device_stats stats;
@@ -196,7 +176,7 @@ START_TEST(each_call_fails)
     for (uint64_t n = 1; n < MOST_FAULTS; n += step) {
         rnl_cl_fail_at(n, CL_OUT_OF_RESOURCES);
         rnl_status status = run();
-        if (check_one(status, take_back_cl_fault(), &failed)) {
+        if (check_one(status, test_cl_fault_left(), &failed)) {
             ck_assert_uint_gt(failed, 5);
             return;
         }
@@ -213,7 +193,7 @@ START_TEST(each_allocation_fails)
     for (uint64_t n = 1; n < MOST_FAULTS; n++) {
         rnl_alloc_fail_at(n);
         rnl_status status = run();
-        if (check_one(status, take_back_alloc_fault(), &failed)) {
+        if (check_one(status, test_alloc_fault_left(), &failed)) {
             ck_assert_uint_gt(failed, 3);
             return;
         }

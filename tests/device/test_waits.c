@@ -5,6 +5,7 @@
  */
 #include "base/memory.h"
 #include "device/stream.h"
+#include "support/fault.h"
 #include "support/test_device.h"
 #include "support/test_peer.h"
 #include <dirent.h>
@@ -252,19 +253,6 @@ static void renew_streams(void)
     }
 }
 
-static bool take_back_fault(bool of_memory)
-{
-    bool left = false;
-    for (int i = 0; i < MOST_FAULTS && !left; i++) {
-        void *memory = NULL;
-        left = of_memory ? rnl_alloc(1, 1, &memory) != RNL_OK : rnl_cl_fault_pending();
-        rnl_free(memory);
-    }
-    rnl_cl_fail_at(0, CL_SUCCESS);
-    rnl_alloc_fail_at(0);
-    return left;
-}
-
 static void fail_each(bool of_memory)
 {
     size_t failed = 0;
@@ -275,7 +263,7 @@ static void fail_each(bool of_memory)
         else
             rnl_cl_fail_at(n, CL_OUT_OF_RESOURCES);
         rnl_status status = go_round();
-        left = take_back_fault(of_memory);
+        left = of_memory ? test_alloc_fault_left() : test_cl_fault_left();
         ck_assert(status == RNL_OK || status == RNL_RESOURCE_EXHAUSTED);
         failed += status != RNL_OK;
         renew_streams();

@@ -41,6 +41,19 @@ rnl_device *test_open_other_device(const rnl_device *device)
     return found ? found : test_open_device();
 }
 
+size_t test_pool_in_use(const rnl_device *device)
+{
+    rnl_device_stats stats;
+    rnl_device_get_stats(device, &stats);
+    return stats.pool_in_use_bytes;
+}
+
+void test_fill(unsigned char *bytes, size_t count, unsigned seed)
+{
+    for (size_t i = 0; i < count; i++)
+        bytes[i] = (unsigned char)(i * 31 + seed + (i >> 8) + (i >> 16));
+}
+
 int test_run(Suite *suite, bool fork)
 {
     SRunner *runner = srunner_create(suite);

@@ -12,6 +12,10 @@ rnl_device *test_open_device_with(const rnl_device_options *options);
 /* The first other one there is, else the test's in a context of its own. */
 rnl_device *test_open_other_device(const rnl_device *device);
 
+size_t test_pool_in_use(const rnl_device *device);
+/* Bytes that differ from place to place and from seed to seed. */
+void test_fill(unsigned char *bytes, size_t count, unsigned seed);
+
 /*
  * Runs a suite and frees it; returns what main() returns. With `fork`, each test runs in a child of its own, so this
  * process must make no OpenCL call: drivers hang in a child of one that did.
