@@ -223,6 +223,13 @@ void rnl_pool_give_back(struct rnl_pool *pool, rnl_pool_block *block)
 
 void rnl_pool_give_back_after(struct rnl_pool *pool, rnl_pool_block *block, rnl_stream *stream)
 {
+    /* There others may not even ask how far the stream is: pocl's basic device (3.1) deadlocks when one thread asks for
+     * the state of a command that another is running. */
+    if (pool->device->runs_in_caller) {
+        clFinish(stream->queue);
+        rnl_pool_give_back(pool, block);
+        return;
+    }
     pthread_mutex_lock(&pool->lock);
     count_out(pool, rnl_pool_kind_of(pool, block->kind), block);
     rnl_pool_order_add(pool, block, stream);
