@@ -183,7 +183,7 @@ static inline void fetch_weights(__global const STORAGE(T_SRC) *weight, idx_t pa
         }                                                                                                              \
     } while (0)
 
-__attribute__((reqd_work_group_size(TILE_ITEMS, 1, 1))) __kernel void conv_tiled(CONV_ARGUMENTS)
+TILE_SUB_GROUP __attribute__((reqd_work_group_size(TILE_ITEMS, 1, 1))) __kernel void conv_tiled(CONV_ARGUMENTS)
 {
     TILE_MEMORY;
     const int item = (int)get_local_id(0), tx = item % TILE_TX, ty = item / TILE_TX;

@@ -49,7 +49,7 @@
 DEFINE_FETCH(fetch_a, T_A, A_ALONG, BM)
 DEFINE_FETCH(fetch_b, T_B, B_ALONG, BN)
 
-__attribute__((reqd_work_group_size(TILE_ITEMS, 1, 1))) __kernel void gemm_tiled(GEMM_ARGUMENTS)
+TILE_SUB_GROUP __attribute__((reqd_work_group_size(TILE_ITEMS, 1, 1))) __kernel void gemm_tiled(GEMM_ARGUMENTS)
 {
     TILE_MEMORY;
     const int item = (int)get_local_id(0), tx = item % TILE_TX, ty = item / TILE_TX;

@@ -126,8 +126,8 @@ int64_t rnl_tile_scratch(const rnl_tile *tile, const rnl_tile_product *product)
     return floats;
 }
 
-/* Intel's GPUs give a thread half of the registers that it can have unless they are asked for them: large tiles would
- * not stay in registers. */
+/* Intel's GPUs give a thread half of the registers that it can have unless they are asked for them, and the compiler
+ * packs as many work-items as it can into one: large tiles would not stay in registers. */
 static bool wants_more_registers(const rnl_device *device, const rnl_tile *tile)
 {
     return device->info.vendor_id == RNL_VENDOR_INTEL && device->info.type == RNL_DEVICE_GPU &&
@@ -138,7 +138,8 @@ void rnl_tile_define(rnl_step_builder *step, const rnl_tile *tile)
 {
     rnl_step_define(step, "BM=%d -DBN=%d -DBK=%d -DTM=%d -DTN=%d%s", (int)tile->rows, (int)tile->columns,
                     (int)tile->depth, (int)tile->item_rows, (int)tile->item_columns,
-                    wants_more_registers(step->list->device, tile) ? " -cl-intel-256-GRF-per-thread" : "");
+                    wants_more_registers(step->list->device, tile) ? " -DSUB_GROUP=16 -cl-intel-256-GRF-per-thread"
+                                                                   : "");
 }
 
 void rnl_tile_range(rnl_step_builder *step, const rnl_tile *tile, const rnl_tile_product *product)
