@@ -22,7 +22,7 @@ static rnl_status create(const rnl_pool_request *request, rnl_device *device, rn
     buffer->size_bytes = request->size_bytes;
     buffer->kind = request->kind;
     rnl_status status = request->kind == RNL_MEMORY_PINNED ? rnl_pinned_take(buffer, request)
-                                                           : rnl_pool_take_for(device->pool, request, &buffer->block);
+                                                           : rnl_pool_take(device->pool, request, &buffer->block);
     if (status != RNL_OK) {
         rnl_free(buffer);
         return status;

@@ -19,7 +19,6 @@ struct rnl_buffer {
     rnl_stream *released_after;            /* whose commands may still use the buffer; NULL: nothing does */
     bool is_wrapped;                       /* the caller's memory: it has one side */
     void *pageable;                        /* ours, where pinned memory was not to be had */
-    bool is_pulled;                        /* pageable: a command that may not have run yet writes the host side */
     struct rnl_side_queue *map_queue;      /* which mapped that */
     rnl_buffer *next_pinned, *previous_pinned;
     atomic_bool is_mapped; /* rnl_stream_map */
@@ -45,9 +44,9 @@ void rnl_buffer_end_map(rnl_buffer *buffer);
  * there, push copies the host side to the device's before a command reads it, and pull copies back what one wrote.
  * Both are enqueued, and do nothing for other buffers.
  */
-RNL_API RNL_NODISCARD rnl_status rnl_buffer_push(rnl_stream *stream, rnl_buffer *buffer, size_t offset_bytes,
+RNL_API RNL_NODISCARD rnl_status rnl_buffer_push(rnl_stream *stream, const rnl_buffer *buffer, size_t offset_bytes,
                                                  size_t size_bytes);
-RNL_API RNL_NODISCARD rnl_status rnl_buffer_pull(rnl_stream *stream, rnl_buffer *buffer, size_t offset_bytes,
+RNL_API RNL_NODISCARD rnl_status rnl_buffer_pull(rnl_stream *stream, const rnl_buffer *buffer, size_t offset_bytes,
                                                  size_t size_bytes);
 
 /*

@@ -40,34 +40,26 @@ static char *host_at(const rnl_buffer *buffer, size_t offset)
 
 /* From a buffer's host side. NVIDIA's driver reads pageable memory as soon as a copy of it is enqueued: what an earlier
  * command writes there has to be there by then. */
-static rnl_status put_host_side(rnl_stream *stream, const rnl_buffer *dst, size_t dst_offset, rnl_buffer *src,
+static rnl_status put_host_side(rnl_stream *stream, const rnl_buffer *dst, size_t dst_offset, const rnl_buffer *src,
                                 size_t src_offset, size_t size)
 {
-    if (src->is_pulled)
+    if (src->pageable)
         TRY(rnl_stream_synchronize(stream));
-    src->is_pulled = false;
     return put(stream, dst, dst_offset, host_at(src, src_offset), size);
 }
 
-static rnl_status take_host_side(rnl_stream *stream, rnl_buffer *dst, size_t dst_offset, const rnl_buffer *src,
-                                 size_t src_offset, size_t size)
-{
-    dst->is_pulled = dst->pageable != NULL;
-    return take(stream, host_at(dst, dst_offset), src, src_offset, size);
-}
-
-rnl_status rnl_buffer_push(rnl_stream *stream, rnl_buffer *buffer, size_t offset_bytes, size_t size_bytes)
+rnl_status rnl_buffer_push(rnl_stream *stream, const rnl_buffer *buffer, size_t offset_bytes, size_t size_bytes)
 {
     if (!rnl_buffer_has_two_sides(buffer))
         return RNL_OK;
     return put_host_side(stream, buffer, offset_bytes, buffer, offset_bytes, size_bytes);
 }
 
-rnl_status rnl_buffer_pull(rnl_stream *stream, rnl_buffer *buffer, size_t offset_bytes, size_t size_bytes)
+rnl_status rnl_buffer_pull(rnl_stream *stream, const rnl_buffer *buffer, size_t offset_bytes, size_t size_bytes)
 {
     if (!rnl_buffer_has_two_sides(buffer))
         return RNL_OK;
-    return take_host_side(stream, buffer, offset_bytes, buffer, offset_bytes, size_bytes);
+    return take(stream, host_at(buffer, offset_bytes), buffer, offset_bytes, size_bytes);
 }
 
 rnl_status rnl_stream_write(rnl_stream *stream, rnl_buffer *dst, size_t dst_offset, const void *src, size_t size_bytes)
@@ -126,7 +118,7 @@ rnl_status rnl_stream_copy(rnl_stream *stream, rnl_buffer *dst, size_t dst_offse
         return FAIL(RNL_INVALID_ARGUMENT, "a copy of %zu bytes from %zu to %zu of one buffer overlaps itself",
                     size_bytes, src_offset, dst_offset);
     if (rnl_buffer_has_two_sides(dst) && !rnl_buffer_has_two_sides(src))
-        return take_host_side(stream, dst, dst_offset, src, src_offset, size_bytes);
+        return take(stream, host_at(dst, dst_offset), src, src_offset, size_bytes);
     if (!rnl_buffer_has_two_sides(src))
         return copy_on_device(stream, dst, dst_offset, src, src_offset, size_bytes);
     TRY(put_host_side(stream, dst, dst_offset, src, src_offset, size_bytes));

@@ -112,7 +112,7 @@ static rnl_status take_near(rnl_buffer *buffer, const rnl_pool_request *request)
 {
     rnl_device *device = buffer->device;
     rnl_place *place = rnl_place_enter(device->info.numa_node);
-    rnl_status status = rnl_pool_take_for(device->pool, request, &buffer->block);
+    rnl_status status = rnl_pool_take(device->pool, request, &buffer->block);
     rnl_place_leave(place);
     return status;
 }
@@ -173,7 +173,7 @@ static rnl_status take_pageable(rnl_buffer *buffer, const rnl_pool_request *requ
 {
     rnl_pool_request device_memory = *request;
     device_memory.kind = RNL_MEMORY_DEVICE;
-    TRY(rnl_pool_take_for(buffer->device->pool, &device_memory, &buffer->block));
+    TRY(rnl_pool_take(buffer->device->pool, &device_memory, &buffer->block));
     rnl_status status = buffer->device->maps_in_place ? map_for_life(buffer) : allocate_host(buffer);
     buffer->give_back = give_back_pageable;
     if (status != RNL_OK)

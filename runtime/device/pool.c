@@ -194,7 +194,7 @@ static rnl_status take_locked(struct rnl_pool *pool, const rnl_pool_request *req
     return RNL_OK;
 }
 
-rnl_status rnl_pool_take_for(struct rnl_pool *pool, const rnl_pool_request *request, rnl_pool_block **out_block)
+rnl_status rnl_pool_take(struct rnl_pool *pool, const rnl_pool_request *request, rnl_pool_block **out_block)
 {
     *out_block = NULL;
     if (request->size_bytes > pool->device->info.max_allocation_bytes)
@@ -206,11 +206,6 @@ rnl_status rnl_pool_take_for(struct rnl_pool *pool, const rnl_pool_request *requ
     rnl_status status = take_locked(pool, request, out_block);
     pthread_mutex_unlock(&pool->lock);
     return status;
-}
-
-rnl_status rnl_pool_take(struct rnl_pool *pool, rnl_memory kind, size_t size_bytes, rnl_pool_block **out_block)
-{
-    return rnl_pool_take_for(pool, &(rnl_pool_request){.kind = kind, .size_bytes = size_bytes}, out_block);
 }
 
 void rnl_pool_give_back(struct rnl_pool *pool, rnl_pool_block *block)

@@ -48,10 +48,8 @@ RNL_NODISCARD rnl_status rnl_pool_create(struct rnl_device *device, uint64_t bud
                                          struct rnl_pool **out_pool);
 /* Every block has been given back: buffers hold their device. */
 void rnl_pool_destroy(struct rnl_pool *pool);
-RNL_NODISCARD rnl_status rnl_pool_take(struct rnl_pool *pool, rnl_memory kind, size_t size_bytes,
+RNL_NODISCARD rnl_status rnl_pool_take(struct rnl_pool *pool, const rnl_pool_request *request,
                                        rnl_pool_block **out_block);
-RNL_NODISCARD rnl_status rnl_pool_take_for(struct rnl_pool *pool, const rnl_pool_request *request,
-                                           rnl_pool_block **out_block);
 /* Nothing that was enqueued uses the block any more. */
 void rnl_pool_give_back(struct rnl_pool *pool, rnl_pool_block *block);
 /* Commands of `stream` may still use it; commands of no other stream. */

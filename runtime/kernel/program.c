@@ -145,12 +145,6 @@ rnl_status rnl_program_get(rnl_device *device, const char *file, const char *opt
     return get(device, (wish){.file = file, .options = options}, out_program);
 }
 
-rnl_status rnl_program_get_source(rnl_device *device, const char *source, const char *options,
-                                  rnl_program **out_program)
-{
-    return get(device, (wish){.source = source, .options = options}, out_program);
-}
-
 rnl_status rnl_program_get_user(rnl_device *device, const char *text, const char *options, const char *title,
                                 bool untracked, rnl_program **out_program)
 {

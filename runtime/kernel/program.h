@@ -18,10 +18,8 @@ typedef struct rnl_program rnl_program;
  * the device. */
 RNL_API RNL_NODISCARD rnl_status rnl_program_get(rnl_device *device, const char *file, const char *options,
                                                  rnl_program **out_program);
-/* The same for source that is not ours. */
-RNL_API RNL_NODISCARD rnl_status rnl_program_get_source(rnl_device *device, const char *source, const char *options,
-                                                        rnl_program **out_program);
-/* A caller's source with its includes. `title` is what messages call it; `untracked` keeps it out of the cache. */
+/* The same for a caller's source with its includes. `title` is what messages call it, NULL: "(source)" and the options;
+ * `untracked` keeps it out of the cache. */
 RNL_API RNL_NODISCARD rnl_status rnl_program_get_user(rnl_device *device, const char *text, const char *options,
                                                       const char *title, bool untracked, rnl_program **out_program);
 /* Builds from the disk cache or from source, once; other threads wait for the one that builds. */

@@ -3,7 +3,7 @@
 #include "kernel/command_list.h"
 
 static rnl_status carry(rnl_stream *stream, const rnl_command *command,
-                        rnl_status (*move)(rnl_stream *, rnl_buffer *, size_t, size_t))
+                        rnl_status (*move)(rnl_stream *, const rnl_buffer *, size_t, size_t))
 {
     for (cl_uint i = 0; i < command->kernel->arg_count; i++)
         if (command->args[i].buffer)

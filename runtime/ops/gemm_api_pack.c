@@ -9,7 +9,7 @@ typedef struct packing {
     rnl_gemm *gemm;
     rnl_gemm_side side;
     const rnl_gemm_matrix *matrix;
-    rnl_buffer *from;
+    const rnl_buffer *from;
     int64_t offset;
     bool wide;
 } packing;

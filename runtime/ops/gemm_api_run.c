@@ -67,14 +67,14 @@ static rnl_status write_constants(rnl_stream *stream, rnl_gemm *gemm)
 }
 
 /* Pinned memory has two sides on some devices. */
-static rnl_status push(rnl_stream *stream, rnl_buffer *buffer)
+static rnl_status push(rnl_stream *stream, const rnl_buffer *buffer)
 {
     return buffer ? rnl_buffer_push(stream, buffer, 0, buffer->size_bytes) : RNL_OK;
 }
 
 static rnl_status push_all(rnl_stream *stream, const rnl_gemm_operands *o)
 {
-    rnl_buffer *const buffers[] = {
+    const rnl_buffer *buffers[] = {
         o->packed_a ? NULL : o->a, o->packed_b ? NULL : o->b, o->c, o->bias, o->residual, o->scales};
     for (size_t i = 0; i < sizeof buffers / sizeof *buffers; ++i)
         TRY(push(stream, buffers[i]));

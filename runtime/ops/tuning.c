@@ -146,18 +146,6 @@ rnl_status rnl_tuning_set(rnl_device *device, rnl_hash problem, uint32_t variant
     return status;
 }
 
-void rnl_tuning_remove(rnl_device *device, rnl_hash problem)
-{
-    pthread_mutex_lock(&device->lock);
-    struct rnl_tuning *table = get_table(device);
-    const tuning_entry *found = find(table, problem);
-    if (found) {
-        tuning_entry *at = &table->entries[found - table->entries];
-        memmove(at, at + 1, (size_t)(&table->entries[--table->count] - at) * sizeof *at);
-    }
-    pthread_mutex_unlock(&device->lock);
-}
-
 void rnl_tuning_save(rnl_device *device)
 {
     rnl_hash key;

@@ -18,8 +18,6 @@
 RNL_API uint32_t rnl_tuning_get(rnl_device *device, rnl_hash problem, uint32_t variants);
 /* The same without what is forced: for numbers that are no variants. */
 RNL_API uint32_t rnl_tuning_get_noted(rnl_device *device, rnl_hash problem, uint32_t variants);
-/* Forgets a problem. */
-RNL_API void rnl_tuning_remove(rnl_device *device, rnl_hash problem);
 /* From here on every problem that has such a variant gets it, to be measured; RNL_TUNING_NONE ends that. */
 RNL_API RNL_NODISCARD rnl_status rnl_tuning_force(rnl_device *device, uint32_t variant);
 /* Notes a variant for this process. */

@@ -203,9 +203,9 @@ END_TEST
 START_TEST(programs_are_one_object_and_build_once)
 {
     rnl_program *one, *same, *different;
-    test_ok(rnl_program_get_source(device, add_source, "-DSCALE=1", &one));
-    test_ok(rnl_program_get_source(device, add_source, "-DSCALE=1", &same));
-    test_ok(rnl_program_get_source(device, add_source, "-DSCALE=2", &different));
+    test_ok(rnl_program_get_user(device, add_source, "-DSCALE=1", NULL, false, &one));
+    test_ok(rnl_program_get_user(device, add_source, "-DSCALE=1", NULL, false, &same));
+    test_ok(rnl_program_get_user(device, add_source, "-DSCALE=2", NULL, false, &different));
     ck_assert_ptr_eq(one, same);
     ck_assert_ptr_ne(one, different);
     ck_assert(!rnl_program_is_built(one));
@@ -247,10 +247,10 @@ START_TEST(threads_wait_for_the_one_that_builds)
 {
     rnl_program *program;
     size_t strange;
-    test_ok(rnl_program_get_source(device, add_source, "-DSCALE=9", &program));
+    test_ok(rnl_program_get_user(device, add_source, "-DSCALE=9", NULL, false, &program));
     ck_assert_uint_eq(build_in_threads(program, &strange), 6);
     check_counts(stats_of(device), 1, 0);
-    test_ok(rnl_program_get_source(device, wrong_source, "-DTHREADS", &program));
+    test_ok(rnl_program_get_user(device, wrong_source, "-DTHREADS", NULL, false, &program));
     ck_assert_uint_eq(build_in_threads(program, &strange), 0);
     ck_assert_uint_eq(strange, 0);
     check_counts(stats_of(device), 1, 0);
