@@ -32,8 +32,8 @@ static rnl_status add_row(check_table *table, const rnl_node *node, const char *
     check_row *row = &table->rows[table->count];
     TRY(rnl_zone_text(&table->graph->zone, key, length, &row->key));
     row->info = (rnl_operator_info){.domain = node->domain, .op_type = node->op_type, .reason = ""};
-    row->type_rule = rnl_check_type_rule(node->op_type);
-    row->schema = node->domain[0] == '\0' ? rnl_op_find(node->op_type, node->opset) : NULL;
+    row->type_rule = rnl_check_type_rule(node->domain, node->op_type);
+    row->schema = rnl_op_find(node->domain, node->op_type, node->opset);
     TRY(rnl_names_add(&table->names, key, length, (uint32_t)table->count));
     table->count++;
     return RNL_OK;

@@ -27,7 +27,7 @@ typedef enum rnl_type_rule {
     RNL_TYPE_OF_VALUE,
     RNL_TYPE_UNKNOWN
 } rnl_type_rule;
-rnl_type_rule rnl_check_type_rule(const char *op_type);
+rnl_type_rule rnl_check_type_rule(const char *domain, const char *op_type);
 /* The types of a node's outputs, as far as they follow from its inputs'. */
 void rnl_check_output_types(const rnl_node *node, rnl_type_rule rule, uint8_t *types);
 /* "float32", "string", "no tensor", …; never NULL. */

@@ -52,15 +52,16 @@ static void add_inputs(rnl_text *text, const rnl_graph *graph, const rnl_node *n
 /* "opset 9 of Resize is not supported; opsets 10 to 28 are" */
 static void add_unknown_operator(rnl_text *text, const rnl_node *node)
 {
-    if (node->domain[0] != '\0') {
+    size_t count;
+    const rnl_op_schema *const *schemas = rnl_op_list(node->domain, &count);
+    if (!schemas) {
         rnl_text_add(text, "operators of the domain '%s' (opset %" PRId64 ") are not supported", node->domain,
                      node->opset);
         return;
     }
-    size_t count;
-    const rnl_op_schema *const *schemas = rnl_op_list(&count);
     const char *separator = "; supported: opsets ";
-    rnl_text_add(text, "%s of opset %" PRId64 " is not supported", node->op_type, node->opset);
+    rnl_text_add(text, "%s of %s%sopset %" PRId64 " is not supported", node->op_type, node->domain,
+                 node->domain[0] ? " " : "", node->opset);
     for (size_t i = 0; i < count; i++) {
         if (strcmp(schemas[i]->op_type, node->op_type) != 0)
             continue;

@@ -50,12 +50,26 @@ const char *rnl_check_type_name(unsigned code)
     return rnl_check_type_foreign(code) || code == 0 ? foreign_name(code) : rnl_dtype_name((rnl_dtype)code);
 }
 
-rnl_type_rule rnl_check_type_rule(const char *op_type)
+typedef struct type_rule_row {
+    const char *op_types;
+    rnl_type_rule rule;
+} type_rule_row;
+
+static rnl_type_rule find_rule(const type_rule_row *rules, size_t count, const char *op_type)
 {
-    static const struct {
-        const char *op_types;
-        rnl_type_rule rule;
-    } rules[] = {
+    for (size_t i = 0; i < count; i++)
+        if (rnl_check_word(rules[i].op_types, op_type))
+            return rules[i].rule;
+    return RNL_TYPE_OF_FIRST;
+}
+
+rnl_type_rule rnl_check_type_rule(const char *domain, const char *op_type)
+{
+    static const type_rule_row microsoft[] = {
+        {" EmbedLayerNormalization ", RNL_TYPE_OF_THIRD},
+        {" QGemm ", RNL_TYPE_UNKNOWN},
+    };
+    static const type_rule_row onnx[] = {
         {" Where ", RNL_TYPE_OF_SECOND},
         {" OneHot ", RNL_TYPE_OF_THIRD},
         {" Shape Size ArgMax ArgMin NonZero NonMaxSuppression ", RNL_TYPE_I64},
@@ -66,10 +80,9 @@ rnl_type_rule rnl_check_type_rule(const char *op_type)
          "DynamicQuantizeLinear ConvInteger MatMulInteger QLinearConv QLinearMatMul BitCast ",
          RNL_TYPE_UNKNOWN},
     };
-    for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++)
-        if (rnl_check_word(rules[i].op_types, op_type))
-            return rules[i].rule;
-    return RNL_TYPE_OF_FIRST;
+    if (domain[0] != '\0')
+        return find_rule(microsoft, sizeof microsoft / sizeof *microsoft, op_type);
+    return find_rule(onnx, sizeof onnx / sizeof *onnx, op_type);
 }
 
 static uint8_t input_type(const rnl_node *node, const uint8_t *types, uint32_t index)

@@ -45,6 +45,11 @@ void rnl_graph_get_info(const rnl_graph *graph, rnl_graph_info *out_info)
     *out_info = graph->info;
 }
 
+bool rnl_node_is(const rnl_node *node, const char *op_type)
+{
+    return node->domain[0] == '\0' && strcmp(node->op_type, op_type) == 0;
+}
+
 const rnl_attribute *rnl_node_attribute(const rnl_node *node, const char *name)
 {
     for (size_t i = 0; i < node->attribute_count; i++)

@@ -92,6 +92,8 @@ struct rnl_graph {
     const char *refusal; /* what else stands against running the graph, or NULL */
 };
 
+/* An operator of ai.onnx. */
+bool rnl_node_is(const rnl_node *node, const char *op_type);
 /* Attributes with their defaults; a wrong type counts as absent (the check has refused it before). */
 const rnl_attribute *rnl_node_attribute(const rnl_node *node, const char *name);
 int64_t rnl_node_int(const rnl_node *node, const char *name, int64_t absent);

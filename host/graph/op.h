@@ -39,7 +39,7 @@ typedef struct rnl_op_context {
 
 typedef struct rnl_op_schema {
     const char *op_type;
-    int since, until;                /* opsets of ai.onnx that this row speaks for, both ends in */
+    int since, until;                /* opsets of its domain that this row speaks for, both ends in */
     uint32_t min_inputs, max_inputs; /* UINT32_MAX: any number */
     uint32_t min_outputs, max_outputs;
     uint32_t types;        /* RNL_TYPE_BIT set for input 0; 0 = no input 0 */
@@ -50,11 +50,12 @@ typedef struct rnl_op_schema {
     bool shape_only;        /* evaluate reads only the inputs' shapes (Shape, Size): their contents need not be known */
 } rnl_op_schema;
 
-/* The row for an operator of ai.onnx at an opset; NULL when there is none. */
-const rnl_op_schema *rnl_op_find(const char *op_type, int64_t opset);
-/* All rows, for tests and tables. */
-const rnl_op_schema *const *rnl_op_list(size_t *out_count);
+/* The row for an operator at an opset of its domain ("": ai.onnx); NULL when there is none. */
+const rnl_op_schema *rnl_op_find(const char *domain, const char *op_type, int64_t opset);
+/* All rows of a domain, for tests and tables; NULL and 0 when there are none. */
+const rnl_op_schema *const *rnl_op_list(const char *domain, size_t *out_count);
 
+/* Of ai.onnx. */
 #define RNL_OPSET_MIN 7
 #define RNL_OPSET_MAX 28
 

@@ -1,34 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of operators: sorted by name, then by opset. */
-#include "graph/op_rows.h"
-#include <stdlib.h>
-#include <string.h>
-
-#define BIT(type) RNL_TYPE_BIT(RNL_##type)
-#define FLOATS RNL_TYPES_FLOAT_64
-#define WIDE (BIT(I32) | BIT(I64) | BIT(U32) | BIT(U64))
-#define NUMBERS RNL_TYPES_NUMERIC
-#define BOOLS BIT(BOOL)
-#define ANY RNL_TYPES_ALL
-#define INPUT(index) (1u << (index))
-#define MANY UINT32_MAX
-
-/* Attributes that several rows share. */
-#define WINDOW " auto_pad kernel_shape pads strides "
-#define AXES_13 " axes keepdims "
-#define AXES_18 " keepdims noop_with_empty_axes "
-#define RESIZE_11 " mode coordinate_transformation_mode nearest_mode cubic_coeff_a exclude_outside extrapolation_value "
-
-/* Name, first and last opset, least and most inputs, most outputs, types of input 0, inputs that shape the output. */
-#define ROW(...) &(const rnl_op_schema)ROW_FIELDS(__VA_ARGS__, false)
-/* One whose evaluation reads no contents. */
-#define SHAPE_ROW(...) &(const rnl_op_schema)ROW_FIELDS(__VA_ARGS__, true)
-#define ROW_FIELDS(name, since, until, min_inputs, max_inputs, max_outputs, types, shape_inputs, infer, evaluate,      \
-                   attributes, shape_only)                                                                             \
-    {                                                                                                                  \
-        name, since, until, min_inputs, max_inputs, 1, max_outputs, types, shape_inputs, infer, evaluate, attributes,  \
-            shape_only                                                                                                 \
-    }
+/* The operators of ai.onnx: sorted by name, then by opset. */
+#include "graph/op_list.h"
 
 static const rnl_op_schema *const rows[] = {
     ROW("Abs", 7, 28, 1, 1, 1, NUMBERS, 0, rnl_infer_unary, rnl_evaluate_unary, ""),
@@ -208,32 +180,5 @@ static const rnl_op_schema *const rows[] = {
     ROW("Where", 9, 28, 3, 3, 1, BOOLS, 0, rnl_infer_where, rnl_evaluate_where, ""),
     ROW("Xor", 7, 28, 2, 2, 1, BOOLS, 0, rnl_infer_compare, rnl_evaluate_binary, ""),
 };
-#define ROW_COUNT (sizeof rows / sizeof *rows)
 
-typedef struct row_key {
-    const char *op_type;
-    int64_t opset;
-} row_key;
-
-static int compare_row(const void *key, const void *element)
-{
-    const row_key *wanted = key;
-    const rnl_op_schema *row = *(const rnl_op_schema *const *)element;
-    int order = strcmp(wanted->op_type, row->op_type);
-    if (order != 0)
-        return order;
-    return wanted->opset < row->since ? -1 : wanted->opset > row->until;
-}
-
-const rnl_op_schema *rnl_op_find(const char *op_type, int64_t opset)
-{
-    row_key key = {op_type, opset};
-    const rnl_op_schema *const *row = bsearch(&key, rows, ROW_COUNT, sizeof *rows, compare_row);
-    return row ? *row : NULL;
-}
-
-const rnl_op_schema *const *rnl_op_list(size_t *out_count)
-{
-    *out_count = ROW_COUNT;
-    return rows;
-}
+const rnl_op_domain rnl_op_domain_onnx = {"", rows, sizeof rows / sizeof *rows};

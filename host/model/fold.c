@@ -4,11 +4,10 @@
 #include "base/memory.h"
 #include "graph/host_element.h"
 #include <math.h>
-#include <string.h>
 
 static bool is(const rnl_node *node, const char *op_type)
 {
-    return strcmp(node->op_type, op_type) == 0;
+    return rnl_node_is(node, op_type);
 }
 
 /* ---- elementwise nodes ---------------------------------------------------------------------------------------- */

@@ -5,11 +5,10 @@
 #include "model/fuse_grow.h"
 #include "model/lower_list.h"
 #include <math.h>
-#include <string.h>
 
 static bool is(const rnl_node *node, const char *op_type)
 {
-    return strcmp(node->op_type, op_type) == 0;
+    return rnl_node_is(node, op_type);
 }
 
 static bool is_float(rnl_dtype dtype)

@@ -8,11 +8,10 @@
 #include "graph/op_common.h"
 #include "model/evaluate.h"
 #include "model/fuse_grow.h"
-#include <string.h>
 
 static bool is(const rnl_node *node, const char *op_type)
 {
-    return strcmp(node->op_type, op_type) == 0;
+    return rnl_node_is(node, op_type);
 }
 
 typedef struct finder {

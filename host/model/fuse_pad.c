@@ -8,7 +8,7 @@
 
 static bool is(const rnl_node *node, const char *op_type)
 {
-    return strcmp(node->op_type, op_type) == 0;
+    return rnl_node_is(node, op_type);
 }
 
 /* The window counts zeros around its source as it counts the source. */

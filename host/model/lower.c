@@ -266,7 +266,7 @@ rnl_status rnl_plan_cover_steps(rnl_planner *planner, uint32_t node, const char 
 static rnl_status lower_node(rnl_lowering *lowering, uint32_t index)
 {
     const rnl_node *node = &lowering->planner->graph->nodes[index];
-    rnl_lower_fn lower = rnl_lower_find(node->op_type);
+    rnl_lower_fn lower = rnl_lower_find(node);
     if (!lower)
         return FAIL(RNL_UNIMPLEMENTED, "operator %s runs only on small tensors that are known beforehand",
                     node->op_type);

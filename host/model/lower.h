@@ -58,7 +58,7 @@ typedef struct rnl_lowering {
 
 typedef rnl_status (*rnl_lower_fn)(rnl_lowering *lowering);
 /* NULL when there is no row. */
-rnl_lower_fn rnl_lower_find(const char *op_type);
+rnl_lower_fn rnl_lower_find(const rnl_node *node);
 
 /* Lowers every node that is needed, in order. */
 RNL_NODISCARD rnl_status rnl_lower_nodes(rnl_planner *planner);

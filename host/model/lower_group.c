@@ -206,7 +206,7 @@ static rnl_status lower_norm(rnl_lowering *lowering, const rnl_group *group)
 static rnl_status lower_anchor(rnl_lowering *lowering, rnl_group *group)
 {
     lowering->group = group;
-    rnl_status status = rnl_lower_find(lowering->context.node->op_type)(lowering);
+    rnl_status status = rnl_lower_find(lowering->context.node)(lowering);
     lowering->group = NULL;
     return status;
 }

@@ -4,13 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct row {
+typedef struct lower_row {
     const char *op_type;
     rnl_lower_fn lower;
-} row;
+} lower_row;
 
 /* Sorted by name. */
-static const row rows[] = {
+static const lower_row onnx_rows[] = {
     {"Abs", rnl_lower_map},
     {"Add", rnl_lower_map},
     {"And", rnl_lower_map},
@@ -105,13 +105,30 @@ static const row rows[] = {
     {"Xor", rnl_lower_map},
 };
 
+/* Of com.microsoft; sorted by name. */
+static const lower_row microsoft_rows[] = {
+    {"Gelu", rnl_lower_map},
+};
+
+static const struct {
+    const char *domain;
+    const lower_row *rows;
+    size_t count;
+} domains[] = {
+    {"", onnx_rows, sizeof onnx_rows / sizeof *onnx_rows},
+    {"com.microsoft", microsoft_rows, sizeof microsoft_rows / sizeof *microsoft_rows},
+};
+
 static int compare(const void *key, const void *element)
 {
-    return strcmp(key, ((const row *)element)->op_type);
+    return strcmp(key, ((const lower_row *)element)->op_type);
 }
 
-rnl_lower_fn rnl_lower_find(const char *op_type)
+rnl_lower_fn rnl_lower_find(const rnl_node *node)
 {
-    const row *found = bsearch(op_type, rows, sizeof rows / sizeof *rows, sizeof *rows, compare);
+    const lower_row *found = NULL;
+    for (size_t i = 0; i < sizeof domains / sizeof *domains; i++)
+        if (strcmp(domains[i].domain, node->domain) == 0)
+            found = bsearch(node->op_type, domains[i].rows, domains[i].count, sizeof *found, compare);
     return found ? found->lower : NULL;
 }

@@ -29,7 +29,7 @@ static inline void op_node_init(op_node *n, const char *op_type, int64_t opset, 
     n->node.domain = "";
     n->node.op_type = op_type;
     n->node.opset = opset;
-    n->node.schema = rnl_op_find(op_type, opset);
+    n->node.schema = rnl_op_find("", op_type, opset);
     ck_assert_msg(n->node.schema != NULL, "no row for %s of opset %d", op_type, (int)opset);
     n->node.inputs = n->node.outputs = n->values;
     n->node.attributes = n->attributes;

@@ -131,13 +131,30 @@ START_TEST(test_other_domain)
 }
 END_TEST
 
+/* A domain that runnel knows, of which it has other operators. */
+START_TEST(test_known_domain)
+{
+    proto node = {0};
+    proto_text(&node, NODE_INPUT, "x");
+    proto_text(&node, NODE_OUTPUT, "y");
+    proto_text(&node, NODE_OP, "Relu");
+    proto_text(&node, NODE_DOMAIN, "com.microsoft");
+    proto_message(&message, GRAPH_NODE, &node);
+    add_ends(F32);
+    model = onnx_model(&message, 13);
+    add_import("com.microsoft", 1);
+    test_ok(rnl_graph_load_memory(model.data, model.size, &graph));
+    refuse("Relu of com.microsoft opset 1 is not supported");
+}
+END_TEST
+
 /* The operators that the table has only from some opset on say so. */
 START_TEST(test_opset_of_an_operator)
 {
     size_t count;
-    const rnl_op_schema *const *schemas = rnl_op_list(&count);
+    const rnl_op_schema *const *schemas = rnl_op_list("", &count);
     for (size_t i = 0; i < count; i++) {
-        if (schemas[i]->since <= RNL_OPSET_MIN || rnl_op_find(schemas[i]->op_type, schemas[i]->since - 1))
+        if (schemas[i]->since <= RNL_OPSET_MIN || rnl_op_find("", schemas[i]->op_type, schemas[i]->since - 1))
             continue;
         load_node(schemas[i]->op_type, schemas[i]->since - 1, NULL);
         refuse("is not supported; supported: opsets ");
@@ -352,6 +369,7 @@ int main(void)
     tcase_add_test(cases, test_rows);
     tcase_add_test(cases, test_unknown_operator);
     tcase_add_test(cases, test_other_domain);
+    tcase_add_test(cases, test_known_domain);
     tcase_add_test(cases, test_opset_of_an_operator);
     tcase_add_test(cases, test_attributes);
     tcase_add_test(cases, test_counts);

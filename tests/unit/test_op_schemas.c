@@ -69,7 +69,7 @@ START_TEST(rows_follow_onnx)
     while (fscanf(file, "%63s %d %d %d %d %d %d %u %255s", line.op_type, &line.since, &line.until, &line.min_inputs,
                   &line.max_inputs, &line.min_outputs, &line.max_outputs, &line.types, line.attributes) == 9) {
         for (int opset = line.since; opset <= line.until; opset++) {
-            const rnl_op_schema *row = rnl_op_find(line.op_type, opset);
+            const rnl_op_schema *row = rnl_op_find("", line.op_type, opset);
             ck_assert_msg(row != NULL, "no row for %s of opset %d", line.op_type, opset);
             check_line(&line, row);
         }
@@ -81,31 +81,41 @@ START_TEST(rows_follow_onnx)
 END_TEST
 
 /* Sorted and without overlap, or the search would miss rows. */
-START_TEST(table_order)
+static void check_order(const char *domain, int min_opset)
 {
     size_t count;
-    const rnl_op_schema *const *rows = rnl_op_list(&count);
+    const rnl_op_schema *const *rows = rnl_op_list(domain, &count);
+    ck_assert_uint_gt(count, 0);
     for (size_t i = 0; i < count; i++) {
         const rnl_op_schema *row = rows[i];
         int order = i ? strcmp(rows[i - 1]->op_type, row->op_type) : -1;
         ck_assert(order < 0 || (order == 0 && rows[i - 1]->until + 1 == row->since));
-        ck_assert(row->since >= RNL_OPSET_MIN && row->since <= row->until && row->until <= RNL_OPSET_MAX);
+        ck_assert(row->since >= min_opset && row->since <= row->until && row->until <= RNL_OPSET_MAX);
         ck_assert(row->infer != NULL && row->types != 0);
         for (int64_t opset = row->since; opset <= row->until; opset++)
-            ck_assert_ptr_eq(rnl_op_find(row->op_type, opset), row);
+            ck_assert_ptr_eq(rnl_op_find(domain, row->op_type, opset), row);
     }
+}
+
+START_TEST(table_order)
+{
+    check_order("", RNL_OPSET_MIN);
+    check_order("com.microsoft", 1);
 }
 END_TEST
 
 START_TEST(unknown_operators)
 {
-    ck_assert_ptr_null(rnl_op_find("Add", 6));
-    ck_assert_ptr_null(rnl_op_find("Add", 29));
-    ck_assert_ptr_null(rnl_op_find("Add", INT64_MIN));
-    ck_assert_ptr_null(rnl_op_find("Upsample", 10));
-    ck_assert_ptr_null(rnl_op_find("Resize", 9));
-    ck_assert_ptr_null(rnl_op_find("", 13));
-    ck_assert_ptr_null(rnl_op_find("Addd", 13));
+    ck_assert_ptr_null(rnl_op_find("", "Add", 6));
+    ck_assert_ptr_null(rnl_op_find("", "Add", 29));
+    ck_assert_ptr_null(rnl_op_find("", "Add", INT64_MIN));
+    ck_assert_ptr_null(rnl_op_find("", "Upsample", 10));
+    ck_assert_ptr_null(rnl_op_find("", "Resize", 9));
+    ck_assert_ptr_null(rnl_op_find("", "", 13));
+    ck_assert_ptr_null(rnl_op_find("", "Addd", 13));
+    ck_assert_ptr_null(rnl_op_find("com.microsoft", "Add", 1));
+    ck_assert_ptr_null(rnl_op_find("com.microsoft", "Gelu", 2));
+    ck_assert_ptr_null(rnl_op_find("com.example", "Add", 13));
 }
 END_TEST
 
