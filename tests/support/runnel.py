@@ -4,12 +4,17 @@
 import ctypes as c
 import os
 
+import ml_dtypes
 import numpy as np
 
 MAX_RANK = 8
+# ONNX's codes. Elements of 4 and 2 bits take a byte each, here as in the library.
 DTYPES = {
     1: np.float32, 2: np.uint8, 3: np.int8, 4: np.uint16, 5: np.int16, 6: np.int32, 7: np.int64, 9: np.bool_,
-    10: np.float16, 11: np.float64, 12: np.uint32, 13: np.uint64,
+    10: np.float16, 11: np.float64, 12: np.uint32, 13: np.uint64, 16: ml_dtypes.bfloat16,
+    17: ml_dtypes.float8_e4m3fn, 18: ml_dtypes.float8_e4m3fnuz, 19: ml_dtypes.float8_e5m2,
+    20: ml_dtypes.float8_e5m2fnuz, 21: ml_dtypes.uint4, 22: ml_dtypes.int4, 23: ml_dtypes.float4_e2m1fn,
+    24: ml_dtypes.float8_e8m0fnu, 25: ml_dtypes.uint2, 26: ml_dtypes.int2,
 }
 CODES = {np.dtype(t): code for code, t in DTYPES.items()}
 
