@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// dst = (src - mean) / sqrt(variance + epsilon) * scale + bias, with the moments of src over some dimensions.
+// dst = (src - mean) / sqrt(variance + epsilon) * scale + bias, with the moments of src over some dimensions; or
+// src / sqrt(mean of squares + epsilon) * scale.
 //
 // Defines:
-//   T   type of src, scale, bias and dst
+//   T     type of src, scale, bias and dst
+//   RMS   the second form: bias is not read
 //
 // Entry points:
 //   normalize_items    a work-item for each set that is normalised
 //   normalize_groups   a work-group of GROUP work-items for each
 // check: -DT=F32
 // check: -DT=BF16 -DINDEX64
+// check: -DT=F32 -DRMS
 #include "common.clh"
 #include "group.clh"
 #include "walk.clh"
@@ -18,6 +21,11 @@
 #endif
 typedef COMPUTE(T) accumulate_t;
 #define PLUS(a, b) ((a) + (b))
+#ifdef RMS
+#define SHIFT(bias, at) 0
+#else
+#define SHIFT(bias, at) LOAD(T, bias, at)
+#endif
 
 // The kept dimensions number the sets; the others are walked in rows, which run along component 7.
 #define ARGUMENTS                                                                                                      \
@@ -40,7 +48,7 @@ typedef COMPUTE(T) accumulate_t;
 #define WRITE                                                                                                          \
     {                                                                                                                  \
         const accumulate_t factor = inverse * LOAD(T, scale, scale_from + AT(scale_stride));                           \
-        STORE(T, dst, to + AT(dst_stride), (x - mean) * factor + LOAD(T, bias, bias_from + AT(bias_stride)));          \
+        STORE(T, dst, to + AT(dst_stride), (x - mean) * factor + SHIFT(bias, bias_from + AT(bias_stride)));            \
     }
 #define FIND_SET                                                                                                       \
     const idx_t from = src_offset + KEPT(kept_src_stride), to = dst_offset + KEPT(kept_dst_stride);                    \
@@ -54,9 +62,13 @@ __kernel void normalize_items(ARGUMENTS)
     if (set >= sets)
         return;
     FIND_SET;
+#ifdef RMS
+    const accumulate_t mean = 0;
+#else
     SUM_BEGIN(sum);
     FOR_ELEMENTS(0, 1, SUM_ADD(sum, x))
     const accumulate_t mean = SUM_END(sum) / count;
+#endif
     SUM_BEGIN(squares);
     FOR_ELEMENTS(0, 1, SUM_ADD(squares, (x - mean) * (x - mean)))
     const accumulate_t inverse = 1 / sqrt(SUM_END(squares) / count + epsilon);
@@ -70,11 +82,15 @@ __kernel void normalize_groups(ARGUMENTS)
     if (set >= sets)
         return;
     FIND_SET;
+#ifdef RMS
+    const accumulate_t mean = 0;
+#else
     SUM_BEGIN(sum);
     FOR_ELEMENTS(lane, lanes, SUM_ADD(sum, x))
     accumulate_t total = SUM_END(sum);
     GROUP_COMBINE(shared, total, PLUS)
     const accumulate_t mean = total / count;
+#endif
     SUM_BEGIN(squares);
     FOR_ELEMENTS(lane, lanes, SUM_ADD(squares, (x - mean) * (x - mean)))
     accumulate_t spread = SUM_END(squares);

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// dst = (src - mean) / sqrt(variance + epsilon) * scale + bias of floats with vectors, for CPUs.
+// dst = (src - mean) / sqrt(variance + epsilon) * scale + bias of floats with vectors, for CPUs; or
+// src / sqrt(mean of squares + epsilon) * scale.
 //
 // Defines:
-//   T   type of src, scale, bias and dst: F32, F16, BF16
-//   V   lanes of a vector: 4, 8 or 16; not more than the dimension that vectors run along
+//   T     type of src, scale, bias and dst: F32, F16, BF16
+//   V     lanes of a vector: 4, 8 or 16; not more than the dimension that vectors run along
+//   RMS   the second form: bias is not read
 //
 // Entry points; a work-item takes `each` sets or vectors of sets. Along their vectors src and dst have stride 1, scale
 // and bias 1 or 0:
@@ -11,6 +13,7 @@
 //   normalize_columns   a vector is of V sets
 // check: -DT=F32 -DV=16
 // check: -DT=BF16 -DV=4 -DINDEX64
+// check: -DT=F32 -DV=16 -DRMS
 #include "common.clh"
 #include "walk.clh"
 #include "lanes.clh"
@@ -19,6 +22,11 @@
 #endif
 #include "vectors.clh"
 #define RUN 64 // vectors between two corrections of a sum
+#ifdef RMS
+#define SHIFT(p, i, stride) VALUE(0.0f)
+#else
+#define SHIFT(p, i, stride) load_or_repeat(p, i, stride)
+#endif
 
 #define ARGUMENTS                                                                                                      \
     __global STORAGE(T) *dst, const idx_t dst_offset, __global const STORAGE(T) *src, const idx_t src_offset,          \
@@ -77,7 +85,11 @@ __kernel void normalize_rows(ARGUMENTS)
         const idx_t scale_from = scale_offset + element_index(set, kept_deep, kept_shape, kept_scale_stride);
         const idx_t bias_from = bias_offset + element_index(set, kept_deep, kept_shape, kept_bias_stride);
         const float count = (float)(rows * shape.s7);
+#ifdef RMS
+        const float mean = 0.0f;
+#else
         const float mean = sum_of_set(p, rows, deep, shape, src_stride, 0.0f, 0) / count;
+#endif
         const float variance = sum_of_set(p, rows, deep, shape, src_stride, mean, 1) / count;
         const float inverse = 1.0f / sqrt(variance + epsilon);
         for (idx_t row = 0; row < rows; ++row) {
@@ -88,7 +100,7 @@ __kernel void normalize_rows(ARGUMENTS)
             for (idx_t next = 0; next < shape.s7; next += V) {
                 const idx_t i = min(next, shape.s7 - V);
                 const value_t factor = inverse * load_or_repeat(s, i, scale_stride.s7);
-                const value_t shift = load_or_repeat(b, i, bias_stride.s7);
+                const value_t shift = SHIFT(b, i, bias_stride.s7);
                 const value_t result = (LOADV(T, V, x, i) - mean) * factor + shift;
                 STOREV(T, V, y, i, result);
             }
@@ -124,7 +136,11 @@ static inline void normalize_vector(ARGUMENTS, const idx_t kept_row, const idx_t
     const idx_t scale_from = scale_offset + row_index(kept_row, kept_deep, kept_shape, kept_scale_stride);
     const idx_t bias_from = bias_offset + row_index(kept_row, kept_deep, kept_shape, kept_bias_stride);
     const float count = (float)(rows * shape.s7);
+#ifdef RMS
+    const value_t mean = 0.0f;
+#else
     const value_t mean = sum_of_columns(p, rows, deep, shape, src_stride, VALUE(0.0f), 0) / count;
+#endif
     const value_t variance = sum_of_columns(p, rows, deep, shape, src_stride, mean, 1) / count;
     const value_t inverse = 1.0f / sqrt(variance + epsilon);
     for (idx_t row = 0; row < rows; ++row) {
@@ -135,8 +151,7 @@ static inline void normalize_vector(ARGUMENTS, const idx_t kept_row, const idx_t
         for (idx_t i = 0; i < shape.s7; ++i) {
             const value_t factor =
                 inverse * load_or_repeat(s + i * scale_stride.s7, column * kept_scale_stride.s7, kept_scale_stride.s7);
-            const value_t shift =
-                load_or_repeat(b + i * bias_stride.s7, column * kept_bias_stride.s7, kept_bias_stride.s7);
+            const value_t shift = SHIFT(b + i * bias_stride.s7, column * kept_bias_stride.s7, kept_bias_stride.s7);
             const value_t result = (LOADV(T, V, x, i * src_stride.s7) - mean) * factor + shift;
             if (begin == 0)
                 STOREV(T, V, y, i * dst_stride.s7, result);

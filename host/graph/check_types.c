@@ -70,7 +70,7 @@ rnl_type_rule rnl_check_type_rule(const char *domain, const char *op_type)
         {" QGemm ", RNL_TYPE_UNKNOWN},
     };
     static const type_rule_row onnx[] = {
-        {" Where ", RNL_TYPE_OF_SECOND},
+        {" Where RMSNormalization SimplifiedLayerNormalization ", RNL_TYPE_OF_SECOND},
         {" OneHot ", RNL_TYPE_OF_THIRD},
         {" Shape Size ArgMax ArgMin NonZero NonMaxSuppression ", RNL_TYPE_I64},
         {" Equal Less LessOrEqual Greater GreaterOrEqual Not And Or Xor IsNaN IsInf ", RNL_TYPE_BOOL},

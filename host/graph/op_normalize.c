@@ -73,6 +73,71 @@ rnl_status rnl_infer_layer_normalization(rnl_op_context *context)
     return rnl_output_set(context, 2, (rnl_dtype)stash, shape, input->rank); /* InvStdDev */
 }
 
+static rnl_status check_stash_type(const rnl_node *node)
+{
+    const int64_t stash = rnl_node_int(node, "stash_type", RNL_F32);
+    if (stash == RNL_F32 || stash == RNL_BF16 || stash == RNL_F16 || stash == RNL_F64)
+        return RNL_OK;
+    return FAIL(RNL_INVALID_ARGUMENT, "attribute 'stash_type' of %s is %" PRId64 ", which is no float type",
+                node->op_type, stash);
+}
+
+rnl_status rnl_infer_rms_normalization(rnl_op_context *context)
+{
+    int64_t shape[RNL_MAX_RANK];
+    size_t axis;
+    TRY(rnl_infer_begin(context));
+    TRY(rnl_check_dtype(context, 1, RNL_TYPES_FLOAT_64));
+    TRY(check_stash_type(context->node));
+    const rnl_tensor_desc *input = &context->inputs[0];
+    TRY(rnl_axis_resolve(rnl_node_int(context->node, "axis", -1), input->rank, "axis", &axis));
+    TRY(rnl_check_broadcast_to(context, 1, input->shape, input->rank));
+    for (size_t i = 0; i < input->rank; i++)
+        shape[i] = i < axis ? input->shape[i] : 1;
+    const rnl_dtype stash = input->dtype == RNL_F64 ? RNL_F64 : RNL_F32;
+    TRY(rnl_output_like(context, 0, context->inputs[1].dtype));
+    return rnl_output_set(context, 1, stash, shape, input->rank); /* the inverse of the root mean square */
+}
+
+rnl_status rnl_infer_group_normalization(rnl_op_context *context)
+{
+    int64_t groups;
+    TRY(rnl_infer_begin(context));
+    TRY(rnl_same_dtype(context, 0, 2));
+    TRY(check_rank(context, 2));
+    TRY(check_stash_type(context->node));
+    TRY(rnl_require_int(context->node, "num_groups", &groups));
+    const int64_t channels = context->inputs[0].shape[1];
+    if (groups < 1 || channels % groups != 0)
+        return FAIL(RNL_INVALID_ARGUMENT,
+                    "GroupNormalization cannot divide %" PRId64 " channels into %" PRId64 " groups", channels, groups);
+    for (size_t i = 1; i < 3; i++)
+        TRY(rnl_check_vector(context, i, context->node->opset < 21 ? groups : channels));
+    return rnl_output_like(context, 0, context->inputs[0].dtype);
+}
+
+rnl_status rnl_infer_mean_variance_normalization(rnl_op_context *context)
+{
+    static const int64_t absent[] = {0, 2, 3};
+    size_t count;
+    uint32_t bits;
+    TRY(rnl_infer_begin(context));
+    const int64_t *axes = rnl_node_ints(context->node, "axes", &count);
+    TRY(rnl_axes_bits(axes ? axes : absent, axes ? count : 3, context->inputs[0].rank, &bits));
+    return rnl_output_like(context, 0, context->inputs[0].dtype);
+}
+
+rnl_status rnl_infer_lp_normalization(rnl_op_context *context)
+{
+    size_t axis;
+    TRY(rnl_infer_begin(context));
+    const int64_t p = rnl_node_int(context->node, "p", 2);
+    if (p != 1 && p != 2)
+        return FAIL(RNL_INVALID_ARGUMENT, "attribute 'p' of LpNormalization is %" PRId64 "; it can be 1 or 2", p);
+    TRY(rnl_axis_resolve(rnl_node_int(context->node, "axis", -1), context->inputs[0].rank, "axis", &axis));
+    return rnl_output_like(context, 0, context->inputs[0].dtype);
+}
+
 rnl_status rnl_infer_lrn(rnl_op_context *context)
 {
     int64_t size;

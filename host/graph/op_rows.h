@@ -58,6 +58,10 @@ rnl_status rnl_infer_gemm(rnl_op_context *context);
 rnl_status rnl_infer_batch_normalization(rnl_op_context *context);
 rnl_status rnl_infer_instance_normalization(rnl_op_context *context);
 rnl_status rnl_infer_layer_normalization(rnl_op_context *context);
+rnl_status rnl_infer_rms_normalization(rnl_op_context *context);
+rnl_status rnl_infer_group_normalization(rnl_op_context *context);
+rnl_status rnl_infer_mean_variance_normalization(rnl_op_context *context);
+rnl_status rnl_infer_lp_normalization(rnl_op_context *context);
 rnl_status rnl_infer_lrn(rnl_op_context *context);
 rnl_status rnl_infer_softmax(rnl_op_context *context);
 

@@ -35,6 +35,10 @@ rnl_status rnl_lower_softmax(rnl_lowering *lowering);
 rnl_status rnl_lower_batch_norm(rnl_lowering *lowering);
 rnl_status rnl_lower_instance_norm(rnl_lowering *lowering);
 rnl_status rnl_lower_layer_norm(rnl_lowering *lowering);
+rnl_status rnl_lower_rms_norm(rnl_lowering *lowering);
+rnl_status rnl_lower_group_norm(rnl_lowering *lowering);
+rnl_status rnl_lower_mean_variance_norm(rnl_lowering *lowering);
+rnl_status rnl_lower_lp_norm(rnl_lowering *lowering);
 rnl_status rnl_lower_lrn(rnl_lowering *lowering);
 
 rnl_status rnl_lower_conv(rnl_lowering *lowering);

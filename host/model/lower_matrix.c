@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/lower_list.h"
 
+#include "model/compose.h"
 #include "model/fold.h"
 #include "model/fuse.h"
 #include "model/matrix.h"
 #include "ops/conv.h"
-#include "ops/gemm.h"
 #include "ops/implementation.h"
 #include <string.h>
 
@@ -122,22 +122,6 @@ static void insert_axis(rnl_view *view, size_t axis)
     view->rank++;
 }
 
-/* The product, with memory of its own where that makes it faster. */
-static rnl_status append_product(rnl_lowering *lowering, rnl_gemm_params *params, const rnl_view *a, const rnl_view *b,
-                                 const rnl_view *c, const rnl_view *target)
-{
-    int64_t floats;
-    rnl_view scratch;
-    TRY(rnl_gemm_scratch(lowering->list->device, params, a, b, c, target, &floats));
-    if (floats > 0) {
-        TRY(rnl_lower_scratch(lowering, RNL_F32, 1, &floats, RNL_LAYOUT_ROW_MAJOR, &scratch));
-        params->scratch = &scratch;
-    }
-    const rnl_status status = rnl_op_gemm(lowering->list, params, a, b, c, target);
-    params->scratch = NULL;
-    return status;
-}
-
 rnl_status rnl_lower_matmul(rnl_lowering *lowering)
 {
     rnl_gemm_params params = {.alpha = 1};
@@ -158,7 +142,7 @@ rnl_status rnl_lower_matmul(rnl_lowering *lowering)
     if (a_vector)
         insert_axis(&target, target.rank - 1);
     params.chain = chain;
-    return append_product(lowering, &params, &a, &b, &none, &target);
+    return rnl_compose_product(lowering, &params, &a, &b, &none, &target);
 }
 
 static void transpose_last(rnl_view *view)
@@ -187,5 +171,5 @@ rnl_status rnl_lower_gemm(rnl_lowering *lowering)
     if (rnl_node_int(node, "transB", 0))
         transpose_last(&b);
     params.chain = chain;
-    return append_product(lowering, &params, &a, &b, &c, &target);
+    return rnl_compose_product(lowering, &params, &a, &b, &c, &target);
 }

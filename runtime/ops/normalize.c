@@ -28,8 +28,8 @@ static const char *const names[RNL_REDUCE_WAYS] = {"normalize:portable", "normal
 static const char *const kernels[RNL_REDUCE_WAYS] = {"normalize_items", "normalize_groups", "normalize_rows",
                                                      "normalize_columns"};
 
-rnl_status rnl_op_normalize(rnl_step_list *list, uint32_t axes, float epsilon, const rnl_view *src,
-                            const rnl_view *scale, const rnl_view *bias, const rnl_view *dst)
+static rnl_status append(rnl_step_list *list, bool rms, uint32_t axes, float epsilon, const rnl_view *src,
+                         const rnl_view *scale, const rnl_view *bias, const rnl_view *dst)
 {
     bool index64 = false;
     rnl_view factors, shifts;
@@ -47,6 +47,8 @@ rnl_status rnl_op_normalize(rnl_step_list *list, uint32_t axes, float epsilon, c
 
     rnl_step_begin(&step, list, names[plan.way], index64);
     rnl_step_type(&step, "T", src->dtype);
+    if (rms)
+        rnl_step_define(&step, "RMS");
     for (size_t i = 0; i < 4; ++i)
         rnl_step_view(&step, views[i]);
     rnl_step_float(&step, epsilon);
@@ -56,4 +58,16 @@ rnl_status rnl_op_normalize(rnl_step_list *list, uint32_t axes, float epsilon, c
     rnl_step_writes(&step, dst->slot);
     return rnl_step_end(&step, plan.way >= RNL_REDUCE_ROWS ? "normalize_vectors.cl" : "normalize.cl",
                         kernels[plan.way]);
+}
+
+rnl_status rnl_op_normalize(rnl_step_list *list, uint32_t axes, float epsilon, const rnl_view *src,
+                            const rnl_view *scale, const rnl_view *bias, const rnl_view *dst)
+{
+    return append(list, false, axes, epsilon, src, scale, bias, dst);
+}
+
+rnl_status rnl_op_normalize_rms(rnl_step_list *list, uint32_t axes, float epsilon, const rnl_view *src,
+                                const rnl_view *scale, const rnl_view *dst)
+{
+    return append(list, true, axes, epsilon, src, scale, scale, dst);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Normalising by moments that are computed: LayerNormalization, InstanceNormalization. */
+/* Normalising by moments that are computed: LayerNormalization, InstanceNormalization, RMSNormalization. */
 #ifndef RUNNEL_OPS_NORMALIZE_H
 #define RUNNEL_OPS_NORMALIZE_H
 
@@ -13,5 +13,8 @@
 RNL_API RNL_NODISCARD rnl_status rnl_op_normalize(rnl_step_list *list, uint32_t axes, float epsilon,
                                                   const rnl_view *src, const rnl_view *scale, const rnl_view *bias,
                                                   const rnl_view *dst);
+/* dst = src / sqrt(mean of squares + epsilon) * scale, likewise. */
+RNL_API RNL_NODISCARD rnl_status rnl_op_normalize_rms(rnl_step_list *list, uint32_t axes, float epsilon,
+                                                      const rnl_view *src, const rnl_view *scale, const rnl_view *dst);
 
 #endif
