@@ -4,6 +4,14 @@
 #include "ops/gemm.h"
 #include <string.h>
 
+#define VALUE_BYTES 64 /* the largest argument by value: eight 64-bit indices */
+
+/* What an argument was set to last, for those that are passed by value. */
+typedef struct set_value {
+    uint32_t size_bytes; /* 0: not known */
+    uint8_t bytes[VALUE_BYTES];
+} set_value;
+
 typedef struct set_entry {
     rnl_program *program;
     const char *name;
@@ -11,6 +19,8 @@ typedef struct set_entry {
     size_t max_group, fixed_group; /* work-items; fixed by the kernel's source, else 0 */
     size_t static_local;           /* bytes, asked before any argument is set */
     size_t checked_local[3];
+    set_value *values; /* one an argument */
+    uint32_t value_count;
 } set_entry;
 
 struct rnl_kernel_set {
@@ -33,8 +43,10 @@ void rnl_kernel_set_release(rnl_kernel_set *set)
 {
     if (!set)
         return;
-    for (size_t i = 0; i < set->count; ++i)
+    for (size_t i = 0; i < set->count; ++i) {
         clReleaseKernel(set->entries[i].kernel);
+        rnl_free(set->entries[i].values);
+    }
     rnl_free(set->entries);
     rnl_device_release(set->device);
     rnl_free(set);
@@ -52,17 +64,20 @@ static rnl_status fixed_group(rnl_device *device, cl_kernel kernel, size_t *out_
 static rnl_status add_entry(rnl_kernel_set *set, const rnl_step *step, set_entry **out_entry)
 {
     rnl_status status = RNL_OK;
-    set_entry entry = {.program = step->program, .name = step->kernel};
+    set_entry entry = {.program = step->program, .name = step->kernel, .value_count = step->arg_count};
     TRY(rnl_grow(&set->entries, &set->capacity, set->count + 1, sizeof *set->entries));
     TRY(rnl_program_create_kernel(step->program, step->kernel, &entry.kernel));
     GOTO(rnl_kernel_max_group(set->device, entry.kernel, &entry.max_group));
     GOTO(fixed_group(set->device, entry.kernel, &entry.fixed_group));
     GOTO(rnl_kernel_static_local(set->device, entry.kernel, &entry.static_local));
+    GOTO(rnl_alloc(step->arg_count, sizeof *entry.values, &entry.values));
     set->entries[set->count] = entry;
     *out_entry = &set->entries[set->count++];
 done:
-    if (status)
+    if (status) {
         clReleaseKernel(entry.kernel);
+        rnl_free(entry.values);
+    }
     return status;
 }
 
@@ -78,8 +93,25 @@ static rnl_status find_entry(rnl_kernel_set *set, const rnl_step *step, set_entr
     return add_entry(set, step, out_entry);
 }
 
+/* Most arguments are what they were at the last launch, and setting one costs as much as a tenth of a launch. */
+static rnl_status set_value_arg(set_entry *entry, cl_uint index, size_t size_bytes, const void *bytes)
+{
+    set_value *value = index < entry->value_count ? &entry->values[index] : NULL;
+    const bool fits = value && size_bytes <= VALUE_BYTES;
+    if (fits && value->size_bytes == size_bytes && memcmp(value->bytes, bytes, size_bytes) == 0)
+        return RNL_OK;
+    if (value)
+        value->size_bytes = 0;
+    TRY(CL(clSetKernelArg(entry->kernel, index, size_bytes, bytes)));
+    if (fits) {
+        memcpy(value->bytes, bytes, size_bytes);
+        value->size_bytes = (uint32_t)size_bytes;
+    }
+    return RNL_OK;
+}
+
 /* The view's offset in its slot plus the slot's in its buffer, in elements, as the kernel's idx_t. */
-static rnl_status set_offset(cl_kernel kernel, cl_uint index, const rnl_step_list *list, const rnl_step_arg *arg,
+static rnl_status set_offset(set_entry *entry, cl_uint index, const rnl_step_list *list, const rnl_step_arg *arg,
                              const rnl_slot_memory *slots)
 {
     const int64_t place = (int64_t)(slots[arg->slot].offset_bytes / arg->element_bytes);
@@ -88,16 +120,17 @@ static rnl_status set_offset(cl_kernel kernel, cl_uint index, const rnl_step_lis
     if (arg->size_bytes == sizeof wide) {
         memcpy(&wide, list->values + arg->value_at, sizeof wide);
         wide += place;
-        return CL(clSetKernelArg(kernel, index, sizeof wide, &wide));
+        return set_value_arg(entry, index, sizeof wide, &wide);
     }
     memcpy(&narrow, list->values + arg->value_at, sizeof narrow);
     if (place + narrow > INT32_MAX)
         return FAIL(RNL_INTERNAL, "a step with 32-bit indices lies %lld elements into its buffer", (long long)place);
     narrow += (int32_t)place;
-    return CL(clSetKernelArg(kernel, index, sizeof narrow, &narrow));
+    return set_value_arg(entry, index, sizeof narrow, &narrow);
 }
 
-static rnl_status set_arg(cl_kernel kernel, cl_uint index, const rnl_step_list *list, const rnl_step_arg *arg,
+/* Memory is always set: a handle may name another buffer by now. */
+static rnl_status set_arg(set_entry *entry, cl_uint index, const rnl_step_list *list, const rnl_step_arg *arg,
                           const rnl_slot_memory *slots, size_t slot_count)
 {
     const bool has_slot = arg->kind == RNL_STEP_SLOT || arg->kind == RNL_STEP_OFFSET;
@@ -106,22 +139,22 @@ static rnl_status set_arg(cl_kernel kernel, cl_uint index, const rnl_step_list *
     switch (arg->kind) {
     case RNL_STEP_SLOT: {
         const cl_mem memory = arg->slot == RNL_NO_SLOT ? NULL : slots[arg->slot].memory;
-        return CL(clSetKernelArg(kernel, index, sizeof memory, &memory));
+        return CL(clSetKernelArg(entry->kernel, index, sizeof memory, &memory));
     }
     case RNL_STEP_OFFSET:
-        return set_offset(kernel, index, list, arg, slots);
+        return set_offset(entry, index, list, arg, slots);
     case RNL_STEP_VALUE:
         break;
     }
-    return CL(clSetKernelArg(kernel, index, arg->size_bytes, list->values + arg->value_at));
+    return set_value_arg(entry, index, arg->size_bytes, list->values + arg->value_at);
 }
 
-static rnl_status set_args(cl_kernel kernel, const rnl_step_list *list, const rnl_step *step,
+static rnl_status set_args(set_entry *entry, const rnl_step_list *list, const rnl_step *step,
                            const rnl_slot_memory *slots, size_t slot_count)
 {
     for (uint32_t i = 0; i < step->arg_count; ++i) {
         const rnl_step_arg *arg = &list->args[step->first_arg + i];
-        TRY(set_arg(kernel, i, list, arg, slots, slot_count), "argument %u of %s in %s", i, step->kernel,
+        TRY(set_arg(entry, i, list, arg, slots, slot_count), "argument %u of %s in %s", i, step->kernel,
             rnl_program_name(step->program));
     }
     return RNL_OK;
@@ -162,7 +195,7 @@ static rnl_status enqueue_kernel(rnl_stream *stream, rnl_kernel_set *set, const 
 {
     set_entry *entry = NULL;
     TRY(find_entry(set, step, &entry));
-    TRY(set_args(entry->kernel, list, step, slots, slot_count));
+    TRY(set_args(entry, list, step, slots, slot_count));
     const rnl_range range = fit_range(set->device, &step->range, entry);
     TRY(check_once(set->device, entry, &range));
     TRY(rnl_kernel_enqueue(stream, entry->kernel, &range), "launching %s of %s", step->kernel,
