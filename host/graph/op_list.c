@@ -39,6 +39,7 @@ static const rnl_op_schema *const rows[] = {
     ROW("Div", 14, 28, 2, 2, 1, NUMBERS, 0, rnl_infer_binary, rnl_evaluate_binary, ""),
     ROW("Dropout", 7, 11, 1, 1, 2, FLOATS, 0, rnl_infer_dropout, rnl_evaluate_dropout, " ratio "),
     ROW("Dropout", 12, 28, 1, 3, 2, FLOATS, INPUT(2), rnl_infer_dropout, rnl_evaluate_dropout, " seed "),
+    ROW("Einsum", 12, 28, 1, MANY, 1, NUMBERS, 0, rnl_infer_einsum, NULL, " equation "),
     ROW("Elu", 7, 28, 1, 1, 1, FLOATS, 0, rnl_infer_unary, rnl_evaluate_unary, " alpha "),
     ROW("Equal", 7, 10, 2, 2, 1, BOOLS | BIT(I32) | BIT(I64), 0, rnl_infer_compare, rnl_evaluate_compare, ""),
     ROW("Equal", 11, 28, 2, 2, 1, ANY, 0, rnl_infer_compare, rnl_evaluate_compare, ""),

@@ -48,6 +48,18 @@ RNL_NODISCARD rnl_status rnl_pad_resolve(const rnl_op_context *context, rnl_pad 
 /* Split: sizes along the axis, one an output. */
 RNL_NODISCARD rnl_status rnl_split_resolve(const rnl_op_context *context, size_t *out_axis, int64_t *out_sizes);
 
+/* Einsum: each dimension of each input has a label, a letter or one that an ellipsis stands for. */
+#define RNL_EINSUM_OPERANDS 16
+#define RNL_EINSUM_LETTERS 52
+#define RNL_EINSUM_LABELS (RNL_EINSUM_LETTERS + RNL_MAX_RANK)
+typedef struct rnl_einsum {
+    size_t operands, rank[RNL_EINSUM_OPERANDS], output_rank;
+    size_t hidden; /* the most dimensions that an ellipsis stands for; theirs are the last labels */
+    uint8_t labels[RNL_EINSUM_OPERANDS][RNL_MAX_RANK], output[RNL_EINSUM_LABELS];
+    int64_t size[RNL_EINSUM_LABELS]; /* of the label, after broadcasting; -1: in no input */
+} rnl_einsum;
+RNL_NODISCARD rnl_status rnl_einsum_resolve(const rnl_op_context *context, rnl_einsum *out_einsum);
+
 /* An attribute or input axis in 0 … rank-1, or a failure naming the node's attribute. */
 RNL_NODISCARD rnl_status rnl_axis_resolve(int64_t axis, size_t rank, const char *what, size_t *out_axis);
 /* Shape both broadcast to; INVALID_ARGUMENT naming both shapes. */

@@ -55,6 +55,7 @@ rnl_status rnl_infer_global_pool(rnl_op_context *context);
 rnl_status rnl_infer_resize(rnl_op_context *context);
 rnl_status rnl_infer_matmul(rnl_op_context *context);
 rnl_status rnl_infer_gemm(rnl_op_context *context);
+rnl_status rnl_infer_einsum(rnl_op_context *context);
 rnl_status rnl_infer_batch_normalization(rnl_op_context *context);
 rnl_status rnl_infer_instance_normalization(rnl_op_context *context);
 rnl_status rnl_infer_layer_normalization(rnl_op_context *context);

@@ -28,6 +28,7 @@ static const lower_row onnx_rows[] = {
     {"DepthToSpace", rnl_lower_depth_to_space},
     {"Div", rnl_lower_map},
     {"Dropout", rnl_lower_dropout},
+    {"Einsum", rnl_lower_einsum},
     {"Elu", rnl_lower_map},
     {"Equal", rnl_lower_map},
     {"Erf", rnl_lower_map},

@@ -46,6 +46,7 @@ rnl_status rnl_lower_conv_transpose(rnl_lowering *lowering);
 rnl_status rnl_lower_pool(rnl_lowering *lowering);
 rnl_status rnl_lower_resize(rnl_lowering *lowering);
 rnl_status rnl_lower_matmul(rnl_lowering *lowering);
+rnl_status rnl_lower_einsum(rnl_lowering *lowering);
 rnl_status rnl_lower_gemm(rnl_lowering *lowering);
 
 #endif
