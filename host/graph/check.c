@@ -16,12 +16,20 @@ typedef struct check_row {
     rnl_operator_info info;
 } check_row;
 
-typedef struct check_table {
+/* One graph of the model, and where it stands. */
+typedef struct check_scope {
+    const struct check_scope *outer; /* NULL: the model's own graph */
+    const rnl_node *node;            /* that has the graph, and as which attribute */
+    const char *attribute;
     rnl_graph *graph;
+    uint8_t *types;
+} check_scope;
+
+typedef struct check_table {
+    rnl_graph *graph; /* the model's own */
     rnl_names names;
     check_row *rows;
     size_t count, capacity;
-    uint8_t *types;
 } check_table;
 
 static rnl_status add_row(check_table *table, const rnl_node *node, const char *key, size_t length)
@@ -58,11 +66,22 @@ static rnl_status find_row(check_table *table, const rnl_node *node, check_row *
     return RNL_OK;
 }
 
-static rnl_status give_reason(check_table *table, const rnl_node *node, const char **out_reason)
+static void add_place(rnl_text *text, const check_scope *scope)
+{
+    if (!scope->outer)
+        return;
+    add_place(text, scope->outer);
+    rnl_text_add(text, "node %zu (%s '%s'), %s: ", (size_t)(scope->node - scope->outer->graph->nodes),
+                 scope->node->op_type, scope->node->name, scope->attribute);
+}
+
+static rnl_status give_reason(check_table *table, const check_scope *scope, const rnl_node *node,
+                              const char **out_reason)
 {
     rnl_text reason = {0};
-    rnl_text_add(&reason, "node %zu (%s '%s'): ", (size_t)(node - table->graph->nodes), node->op_type, node->name);
-    (void)rnl_check_node(table->graph, node, table->types, &reason);
+    add_place(&reason, scope);
+    rnl_text_add(&reason, "node %zu (%s '%s'): ", (size_t)(node - scope->graph->nodes), node->op_type, node->name);
+    (void)rnl_check_node(scope->graph, node, scope->types, &reason);
     rnl_status status = reason.status;
     if (status == RNL_OK)
         status = rnl_zone_text(&table->graph->zone, reason.data, reason.length, out_reason);
@@ -70,28 +89,51 @@ static rnl_status give_reason(check_table *table, const rnl_node *node, const ch
     return status;
 }
 
-static rnl_status check_node(check_table *table, rnl_node *node)
+static rnl_status check_graph(check_table *table, const check_scope *scope);
+
+static rnl_status check_inner(check_table *table, const check_scope *outer, const rnl_node *node,
+                              const rnl_attribute *attribute)
+{
+    check_scope scope = {outer, node, attribute->name, attribute->graph, NULL};
+    rnl_graph *graph = attribute->graph;
+    TRY(rnl_alloc(graph->value_count, 1, &scope.types));
+    rnl_check_inner_types(node, graph, outer->types, scope.types);
+    rnl_status status = check_graph(table, &scope);
+    rnl_check_control_outputs(node, graph, scope.types, outer->types);
+    for (size_t i = 0; i < graph->output_count; i++)
+        if (graph->outputs[i].dtype == RNL_DTYPE_NONE)
+            graph->outputs[i].dtype = (rnl_dtype)scope.types[graph->output_values[i]];
+    rnl_free(scope.types);
+    return status;
+}
+
+static rnl_status check_node(check_table *table, const check_scope *scope, rnl_node *node)
 {
     check_row *row;
     TRY(find_row(table, node, &row));
     node->schema = row->schema;
     row->info.node_count++;
-    rnl_check_output_types(node, row->type_rule, table->types);
-    if (!rnl_check_node(table->graph, node, table->types, NULL))
+    table->graph->checked_count++;
+    rnl_check_output_types(node, row->type_rule, scope->types);
+    for (size_t i = 0; i < node->attribute_count; i++)
+        if (node->attributes[i].type == RNL_ATTRIBUTE_GRAPH)
+            TRY(check_inner(table, scope, node, &node->attributes[i]));
+    if (!rnl_check_node(scope->graph, node, scope->types, NULL))
         return RNL_OK;
+    TRY(find_row(table, node, &row)); /* the table may have grown */
     table->graph->unsupported_count++;
     if (row->info.unsupported_count++ == 0)
-        return give_reason(table, node, &row->info.reason);
+        return give_reason(table, scope, node, &row->info.reason);
     return RNL_OK;
 }
 
 /* A value that goes from the file straight to an output has no node that could be refused. */
-static rnl_status check_outputs(check_table *table)
+static rnl_status check_outputs(const check_scope *scope)
 {
-    rnl_graph *graph = table->graph;
+    rnl_graph *graph = scope->graph;
     for (size_t i = 0; i < graph->output_count; i++) {
         const rnl_value *value = &graph->values[graph->output_values[i]];
-        unsigned type = table->types[graph->output_values[i]];
+        unsigned type = scope->types[graph->output_values[i]];
         if (value->producer != RNL_NO_NODE || !rnl_check_type_foreign(type))
             continue;
         rnl_text text = {0};
@@ -103,6 +145,13 @@ static rnl_status check_outputs(check_table *table)
         return status;
     }
     return RNL_OK;
+}
+
+static rnl_status check_graph(check_table *table, const check_scope *scope)
+{
+    for (size_t i = 0; i < scope->graph->node_count; i++)
+        TRY(check_node(table, scope, &scope->graph->nodes[i]));
+    return scope->outer ? RNL_OK : check_outputs(scope);
 }
 
 static int compare_rows(const void *left, const void *right)
@@ -128,17 +177,16 @@ rnl_status rnl_graph_make_checks(rnl_graph *graph)
 {
     rnl_status status = RNL_OK;
     check_table table = {.graph = graph};
-    GOTO(rnl_alloc(graph->value_count, 1, &table.types));
-    rnl_check_declared_types(graph, table.types);
-    graph->unsupported_count = 0;
-    for (size_t i = 0; i < graph->node_count; i++)
-        GOTO(check_node(&table, &graph->nodes[i]));
-    GOTO(check_outputs(&table));
+    check_scope scope = {.graph = graph};
+    GOTO(rnl_alloc(graph->value_count, 1, &scope.types));
+    rnl_check_declared_types(graph, scope.types);
+    graph->checked_count = graph->unsupported_count = 0;
+    GOTO(check_graph(&table, &scope));
     GOTO(publish(&table));
 done:
     rnl_names_free(&table.names);
     rnl_free(table.rows);
-    rnl_free(table.types);
+    rnl_free(scope.types);
     return status;
 }
 
@@ -150,7 +198,7 @@ rnl_status rnl_graph_check(const rnl_graph *graph, const rnl_operator_info **out
         return RNL_OK;
     rnl_status status;
     if (graph->unsupported_count)
-        status = FAIL(RNL_UNIMPLEMENTED, "%zu of %zu nodes cannot run", graph->unsupported_count, graph->node_count);
+        status = FAIL(RNL_UNIMPLEMENTED, "%zu of %zu nodes cannot run", graph->unsupported_count, graph->checked_count);
     else
         status = FAIL(RNL_UNIMPLEMENTED, "%s", graph->refusal);
     for (size_t i = 0; i < graph->operator_count; i++)

@@ -41,6 +41,14 @@ bool rnl_check_node(const rnl_graph *graph, const rnl_node *node, const uint8_t 
 /* The same for its attributes. */
 bool rnl_check_attributes(const rnl_node *node, rnl_text *reason);
 
+/* The same for what the graphs of If, Loop and Scan take and give. */
+bool rnl_check_control(const rnl_node *node, rnl_text *reason);
+/* The declared types of a node's graph, and those of its inputs that follow from the node's. */
+void rnl_check_inner_types(const rnl_node *node, const rnl_graph *inner, const uint8_t *outer_types, uint8_t *types);
+/* The types of a node's outputs, from one of its graphs'. */
+void rnl_check_control_outputs(const rnl_node *node, const rnl_graph *inner, const uint8_t *inner_types,
+                               uint8_t *types);
+
 /* True when `words`, separated and enclosed by spaces, holds this one. */
 bool rnl_check_word(const char *words, const char *word);
 

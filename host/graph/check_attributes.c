@@ -26,12 +26,15 @@ static bool type_fits(const rnl_node *node, const rnl_attribute *attribute)
                             "count_include_pad storage_order allowzero batch_axis time_axis exclusive reverse size k "
                             "largest sorted fmod upper blocksize start end num_outputs batch_dims antialias "
                             "exclude_outside saturate dtype stash_type training_mode spatial p num_groups is_test "
-                            "is_causal hidden_size linear_before_reset detect_negative detect_positive "},
+                            "is_causal hidden_size linear_before_reset detect_negative detect_positive "
+                            "num_scan_inputs center_point_box sorted "},
         {RNL_ATTRIBUTE_STRING, " auto_pad mode nearest_mode coordinate_transformation_mode keep_aspect_ratio_policy "
                                "direction equation approximate reduction padding_mode "},
         {RNL_ATTRIBUTE_FLOATS, " scales activation_alpha activation_beta value_floats "},
         {RNL_ATTRIBUTE_INTS, " axes perm pads kernel_shape strides dilations output_padding output_shape split starts "
-                             "ends shape consumed_inputs value_ints "},
+                             "ends shape consumed_inputs value_ints scan_input_axes scan_output_axes directions "
+                             "scan_input_directions scan_output_directions "},
+        {RNL_ATTRIBUTE_GRAPH, " body then_branch else_branch "},
         {RNL_ATTRIBUTE_STRINGS, " activations "},
     };
     if (strcmp(attribute->name, "value") == 0)

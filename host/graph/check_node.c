@@ -83,9 +83,10 @@ static void add_count(rnl_text *text, const char *what, uint32_t min, uint32_t m
 static bool check_counts(const rnl_node *node, rnl_text *reason)
 {
     const rnl_op_schema *schema = node->schema;
-    if (node->input_count < schema->min_inputs || node->input_count > schema->max_inputs) {
+    uint32_t input_count = rnl_node_own_inputs(node);
+    if (input_count < schema->min_inputs || input_count > schema->max_inputs) {
         if (reason)
-            add_count(reason, "inputs", schema->min_inputs, schema->max_inputs, node->input_count);
+            add_count(reason, "inputs", schema->min_inputs, schema->max_inputs, input_count);
         return true;
     }
     if (node->output_count < schema->min_outputs || node->output_count > schema->max_outputs) {
@@ -141,7 +142,7 @@ static bool check_output_type(const rnl_node *node, const uint8_t *types, rnl_te
 static bool check_first_type(const rnl_node *node, const uint8_t *types, rnl_text *reason)
 {
     uint32_t wanted = node->schema->types;
-    if (wanted == 0 || node->input_count == 0 || node->inputs[0] == RNL_NO_VALUE)
+    if (wanted == 0 || rnl_node_own_inputs(node) == 0 || node->inputs[0] == RNL_NO_VALUE)
         return false;
     unsigned type = types[node->inputs[0]];
     if (type == 0 || (wanted & RNL_TYPE_BIT(type)))
@@ -169,5 +170,5 @@ bool rnl_check_node(const rnl_graph *graph, const rnl_node *node, const uint8_t 
     }
     return check_foreign_types(graph, node, types, reason) || check_counts(node, reason) ||
            rnl_check_attributes(node, reason) || check_first_type(node, types, reason) ||
-           check_output_type(node, types, reason);
+           check_output_type(node, types, reason) || rnl_check_control(node, reason);
 }

@@ -15,6 +15,9 @@ void rnl_graph_release(rnl_graph *graph)
 {
     if (!graph || atomic_fetch_sub_explicit(&graph->references, 1, memory_order_acq_rel) != 1)
         return;
+    for (size_t i = 0; i < graph->subgraph_count; i++)
+        rnl_graph_release(graph->subgraphs[i]);
+    rnl_free(graph->subgraphs);
     for (size_t i = 0; i < graph->external_count; i++)
         rnl_map_close(&graph->external[i]);
     rnl_map_close(&graph->file);
@@ -94,6 +97,12 @@ const float *rnl_node_floats(const rnl_node *node, const char *name, size_t *out
     const rnl_attribute *attribute = attribute_of_type(node, name, RNL_ATTRIBUTE_FLOATS);
     *out_count = attribute ? attribute->count : 0;
     return attribute ? attribute->floats : NULL;
+}
+
+rnl_graph *rnl_node_graph(const rnl_node *node, const char *name)
+{
+    const rnl_attribute *attribute = attribute_of_type(node, name, RNL_ATTRIBUTE_GRAPH);
+    return attribute ? attribute->graph : NULL;
 }
 
 rnl_status rnl_node_error(const rnl_graph *graph, const rnl_node *node, rnl_status status)

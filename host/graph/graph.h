@@ -48,6 +48,7 @@ typedef struct rnl_attribute {
         const int64_t *ints;
         const char *const *strings;
         const rnl_host_tensor *tensor;
+        rnl_graph *graph; /* owned by the node's graph */
     };
 } rnl_attribute;
 
@@ -56,6 +57,7 @@ typedef struct rnl_node {
     int64_t opset;                       /* of its domain */
     const struct rnl_op_schema *schema;  /* NULL: unknown operator */
     uint32_t input_count, output_count;
+    uint32_t capture_count;  /* the last inputs: values that the node's subgraphs read by name */
     const uint32_t *inputs;  /* value indices; RNL_NO_VALUE for an optional one left out */
     const uint32_t *outputs; /* likewise */
     size_t attribute_count;
@@ -88,8 +90,13 @@ struct rnl_graph {
     size_t metadata_count;
     rnl_operator_info *operators; /* made by the check, when the graph is loaded */
     size_t operator_count;
-    size_t unsupported_count;
-    const char *refusal; /* what else stands against running the graph, or NULL */
+    size_t checked_count, unsupported_count; /* nodes, those of subgraphs too */
+    const char *refusal;                     /* what else stands against running the graph, or NULL */
+    /* Graphs that nodes have as attributes, in the file's order; each is released with this one. */
+    rnl_graph **subgraphs;
+    size_t subgraph_count, subgraph_capacity;
+    /* Of a subgraph: its last inputs are captured, from the node's input `first_capture` on. */
+    uint32_t capture_count, first_capture;
 };
 
 /* An operator of ai.onnx. */
@@ -102,6 +109,12 @@ const char *rnl_node_string(const rnl_node *node, const char *name, const char *
 /* NULL and *out_count 0 when absent. */
 const int64_t *rnl_node_ints(const rnl_node *node, const char *name, size_t *out_count);
 const float *rnl_node_floats(const rnl_node *node, const char *name, size_t *out_count);
+rnl_graph *rnl_node_graph(const rnl_node *node, const char *name);
+/* Inputs without those that subgraphs capture. */
+static inline uint32_t rnl_node_own_inputs(const rnl_node *node)
+{
+    return node->input_count - node->capture_count;
+}
 /* Adds "node 3 (Conv 'conv1')" to the current error; returns `status`. */
 rnl_status rnl_node_error(const rnl_graph *graph, const rnl_node *node, rnl_status status);
 

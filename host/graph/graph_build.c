@@ -129,11 +129,36 @@ static void count_initializers(rnl_graph *graph)
         count_initializer(graph, graph->values[i].constant);
 }
 
-rnl_status rnl_graph_finish(rnl_graph *graph)
+/* What a subgraph captures of a constant is the same constant there. */
+static void share_constants(const rnl_graph *graph, const rnl_node *node, rnl_graph *inner)
+{
+    size_t own = inner->input_count - inner->capture_count;
+    for (uint32_t i = 0; i < inner->capture_count; i++)
+        inner->values[inner->input_values[own + i]].constant =
+            graph->values[node->inputs[inner->first_capture + i]].constant;
+}
+
+static rnl_status finish_parts(rnl_graph *graph)
 {
     TRY(rnl_graph_sort(graph));
     count_initializers(graph);
     TRY(fold_constants(graph));
     graph->info.node_count = graph->node_count;
+    for (size_t i = 0; i < graph->node_count; i++) {
+        const rnl_node *node = &graph->nodes[i];
+        for (size_t k = 0; k < node->attribute_count; k++) {
+            rnl_graph *inner = node->attributes[k].type == RNL_ATTRIBUTE_GRAPH ? node->attributes[k].graph : NULL;
+            if (!inner)
+                continue;
+            share_constants(graph, node, inner);
+            TRY(finish_parts(inner));
+        }
+    }
+    return RNL_OK;
+}
+
+rnl_status rnl_graph_finish(rnl_graph *graph)
+{
+    TRY(finish_parts(graph));
     return rnl_graph_make_checks(graph);
 }

@@ -14,7 +14,8 @@ RNL_NODISCARD rnl_status rnl_graph_create(size_t limit_bytes, rnl_graph **out_gr
 /*
  * Sorts the nodes topologically (a cycle is refused, naming a node on it), turns Constant nodes and Identities of
  * initialisers into initialisers, finds each node's schema, counts (the reader has filled the rest of `info`), and
- * makes the operator table. The reader has filled values, nodes (in file order), inputs, outputs.
+ * makes the operator table; does the same for subgraphs. The reader has filled values, nodes (in file order), inputs,
+ * outputs.
  */
 RNL_NODISCARD rnl_status rnl_graph_finish(rnl_graph *graph);
 

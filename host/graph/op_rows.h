@@ -35,6 +35,9 @@ rnl_status rnl_infer_constant_of_shape(rnl_op_context *context);
 rnl_status rnl_infer_depth_to_space(rnl_op_context *context);
 rnl_status rnl_infer_space_to_depth(rnl_op_context *context);
 
+/* op_late.c: what is known only when the node runs */
+rnl_status rnl_infer_late(rnl_op_context *context);
+
 /* op_range.c */
 rnl_status rnl_infer_range(rnl_op_context *context);
 rnl_status rnl_evaluate_range(rnl_op_context *context);

@@ -115,7 +115,7 @@ static rnl_status read_lists(rnl_reader *reader, rnl_attribute *attribute)
         TRY(copy_list(reader, reader->strings, attribute->count, sizeof *reader->strings, &copy));
         attribute->strings = copy;
         break;
-    default: /* graphs and rarer types are kept by name alone */
+    default: /* rarer types are kept by name alone */
         break;
     }
     return RNL_OK;
@@ -147,6 +147,10 @@ static rnl_status read_contents(rnl_reader *reader, const rnl_pb_Attribute *mess
         return rnl_onnx_text(reader, fields->s.view, &attribute->s);
     case RNL_ATTRIBUTE_TENSOR:
         return read_attribute_tensor(reader, fields->t.view, attribute);
+    case RNL_ATTRIBUTE_GRAPH:
+        if (!fields->g.view.data)
+            return FAIL(RNL_INVALID_ARGUMENT, "the attribute '%s' has no graph", attribute->name);
+        return rnl_onnx_read_subgraph(reader, fields->g.view, attribute->name, &attribute->graph);
     default:
         return read_lists(reader, attribute);
     }

@@ -8,7 +8,7 @@
 #define MIN_BUDGET_BYTES ((size_t)64 << 20)
 #define BUDGET_FACTOR 16 /* the graph's own memory against the file's size: real models need less than 1 */
 
-static void reader_free(rnl_reader *reader)
+void rnl_onnx_reader_free(rnl_reader *reader)
 {
     if (!reader)
         return;
@@ -30,6 +30,18 @@ static void reader_free(rnl_reader *reader)
     rnl_free(reader);
 }
 
+rnl_status rnl_onnx_reader_create(rnl_graph *graph, const char *label, rnl_view file, rnl_reader **out_reader)
+{
+    rnl_reader *reader = NULL;
+    TRY(rnl_alloc(1, sizeof *reader, &reader));
+    reader->graph = graph;
+    reader->label = label;
+    reader->file = file;
+    reader->folder = -1;
+    *out_reader = reader;
+    return RNL_OK;
+}
+
 static size_t budget_for(size_t file_bytes)
 {
     size_t budget;
@@ -44,15 +56,11 @@ static rnl_status read_into(rnl_graph *graph, rnl_view file, const char *label, 
     rnl_reader *reader = NULL;
     if (file.size == 0)
         return FAIL(RNL_DATA_LOSS, "%s is not an ONNX model: it is empty", label);
-    GOTO(rnl_alloc(1, sizeof *reader, &reader));
-    reader->graph = graph;
-    reader->label = label;
-    reader->file = file;
-    reader->folder = -1;
+    GOTO(rnl_onnx_reader_create(graph, label, file, &reader));
     reader->folder_path = folder_path;
     GOTO(rnl_onnx_read_model(reader));
 done:
-    reader_free(reader);
+    rnl_onnx_reader_free(reader);
     return status == RNL_OK ? rnl_graph_finish(graph) : status;
 }
 

@@ -150,6 +150,14 @@ static rnl_status keep_info(rnl_reader *reader, const model_fields *model)
     return RNL_OK;
 }
 
+rnl_status rnl_onnx_read_graph(rnl_reader *reader, rnl_view bytes)
+{
+    TRY(rnl_onnx_survey(reader, bytes));
+    TRY(rnl_onnx_read_values(reader, bytes));
+    TRY(rnl_onnx_read_nodes(reader, bytes));
+    return rnl_onnx_read_outputs(reader);
+}
+
 rnl_status rnl_onnx_read_model(rnl_reader *reader)
 {
     model_fields model = {
@@ -168,8 +176,5 @@ rnl_status rnl_onnx_read_model(rnl_reader *reader)
     reader->graph->info.ir_version = message.ir_version;
     TRY(check_opsets(reader));
     TRY(keep_info(reader, &model));
-    TRY(rnl_onnx_survey(reader, model.graph));
-    TRY(rnl_onnx_read_values(reader, model.graph));
-    TRY(rnl_onnx_read_nodes(reader, model.graph));
-    return rnl_onnx_read_outputs(reader);
+    return rnl_onnx_read_graph(reader, model.graph);
 }

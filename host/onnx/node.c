@@ -23,7 +23,7 @@ static rnl_status too_many(const rnl_reader *reader, const char *what)
                 RNL_MAX_NODE_INPUTS, what);
 }
 
-static rnl_status add_input(rnl_reader *reader, rnl_view name)
+static rnl_status add_input(rnl_reader *reader, rnl_view name, bool is_in_file)
 {
     if (reader->node_input_count == RNL_MAX_NODE_INPUTS)
         return too_many(reader, "inputs");
@@ -34,7 +34,7 @@ static rnl_status add_input(rnl_reader *reader, rnl_view name)
             TRY(rnl_grow(&reader->pending, &reader->pending_capacity, reader->pending_count + 1,
                          sizeof *reader->pending));
             reader->pending[reader->pending_count++] =
-                (rnl_pending_input){(uint32_t)node_index(reader), reader->node_input_count, name};
+                (rnl_pending_input){(uint32_t)node_index(reader), reader->node_input_count, name, is_in_file};
             value = PENDING_VALUE;
         }
     }
@@ -60,7 +60,7 @@ static bool on_input(pb_istream_t *stream, const pb_field_t *field, void **arg)
     (void)field;
     rnl_reader *reader = *arg;
     rnl_view name;
-    return rnl_onnx_take(reader, stream, &name) && rnl_onnx_ok(reader, add_input(reader, name));
+    return rnl_onnx_take(reader, stream, &name) && rnl_onnx_ok(reader, add_input(reader, name, true));
 }
 
 static bool on_output(pb_istream_t *stream, const pb_field_t *field, void **arg)
@@ -95,6 +95,8 @@ static const char *refusal_of(const rnl_reader *reader, const rnl_node *node, co
 {
     if (fields->overload.view.size > 0)
         return "it names an overload of a function, which is not supported";
+    while (reader->parent)
+        reader = reader->parent; /* which has read the functions */
     if (reader->function_count == 0)
         return NULL;
     char key[RNL_ONNX_KEY_BYTES];
@@ -105,10 +107,27 @@ static const char *refusal_of(const rnl_reader *reader, const rnl_node *node, co
     return "its operator is a function inside the model, which is not supported";
 }
 
+/* What the node's subgraphs capture is an input of the node. */
+static rnl_status add_captures(rnl_reader *reader, rnl_node *node)
+{
+    uint32_t own = reader->node_input_count;
+    for (size_t i = reader->node_subgraphs; i < reader->graph->subgraph_count; i++) {
+        rnl_graph *inner = reader->graph->subgraphs[i];
+        inner->first_capture = reader->node_input_count;
+        for (size_t k = inner->input_count - inner->capture_count; k < inner->input_count; k++) {
+            const char *name = inner->values[inner->input_values[k]].name;
+            TRY(add_input(reader, (rnl_view){(const uint8_t *)name, strlen(name)}, false));
+        }
+    }
+    node->capture_count = reader->node_input_count - own;
+    return RNL_OK;
+}
+
 static rnl_status copy_lists(rnl_reader *reader, rnl_node *node)
 {
     while (reader->node_input_count > 0 && reader->node_inputs[reader->node_input_count - 1] == RNL_NO_VALUE)
         reader->node_input_count--; /* optional inputs left out at the end */
+    TRY(add_captures(reader, node));
     node->input_count = reader->node_input_count;
     node->output_count = reader->node_output_count;
     TRY(rnl_onnx_indices(reader, reader->node_inputs, node->input_count, &node->inputs));
@@ -151,6 +170,7 @@ static rnl_status read_node(rnl_reader *reader, rnl_view bytes)
                            .overload = RNL_ONNX_VIEW(&fields.overload)};
     reader->node_input_count = reader->node_output_count = 0;
     reader->attribute_count = 0;
+    reader->node_subgraphs = reader->graph->subgraph_count;
     TRY(rnl_onnx_decode(reader, bytes, rnl_pb_Node_fields, &message, "a node"), "node %zu", node_index(reader));
     return finish_node(reader, &fields);
 }
@@ -158,6 +178,8 @@ static rnl_status read_node(rnl_reader *reader, rnl_view bytes)
 /* In a file of very many nodes, those that were read need not stay in memory. */
 static void forget_nodes(rnl_reader *reader, const uint8_t *read_up_to)
 {
+    if (reader->parent)
+        return; /* whoever reads the outermost graph does it */
     if (!reader->nodes_kept || (size_t)(read_up_to - reader->nodes_kept) > FORGET_BYTES) {
         if (reader->nodes_kept)
             rnl_map_forget(&reader->graph->file, reader->nodes_kept, (size_t)(read_up_to - reader->nodes_kept));
@@ -182,10 +204,11 @@ static rnl_status resolve_pending(rnl_reader *reader)
     reader->nodes_kept = NULL;
     for (size_t i = 0; i < reader->pending_count; i++) {
         const rnl_pending_input *pending = &reader->pending[i];
-        forget_nodes(reader, pending->name.data);
+        if (pending->is_in_file)
+            forget_nodes(reader, pending->name.data);
         const rnl_node *node = &reader->graph->nodes[pending->node];
         uint32_t value;
-        TRY(rnl_onnx_find_value(reader, pending->name, &value));
+        TRY(rnl_onnx_reach_value(reader, pending->name, &value));
         if (value == RNL_NO_VALUE) {
             const char *name;
             TRY(rnl_onnx_text(reader, pending->name, &name));

@@ -2,7 +2,8 @@
 /*
  * The reader's parts, in the order in which a file passes through them: load.c opens it, model.c reads the outermost
  * message, survey.c walks all nested messages once (depth, counts), values.c makes the values that the file gives,
- * node.c and attribute.c the nodes. tensor.c and tensor_data.c read tensors, external.c their data in other files.
+ * node.c, attribute.c and subgraph.c the nodes. tensor.c and tensor_data.c read tensors, external.c their data in other
+ * files.
  */
 #ifndef RUNNEL_ONNX_READER_H
 #define RUNNEL_ONNX_READER_H
@@ -47,11 +48,14 @@ typedef struct rnl_opset {
 typedef struct rnl_pending_input {
     uint32_t node, input;
     rnl_view name;
+    bool is_in_file; /* the name's bytes */
 } rnl_pending_input;
 
 typedef struct rnl_reader {
+    struct rnl_reader *parent; /* of the graph that has this one in a node; NULL: the model's own */
     rnl_graph *graph;
-    const char *label; /* names the model in messages */
+    size_t value_capacity; /* of graph->values */
+    const char *label;     /* names the model in messages */
     rnl_view file;
     rnl_status status; /* the first failure inside a callback */
     rnl_survey survey;
@@ -83,7 +87,8 @@ typedef struct rnl_reader {
     uint32_t node_input_count, node_output_count;
     rnl_attribute attributes[RNL_ONNX_MAX_ATTRIBUTES];
     size_t attribute_count;
-    float *floats; /* of the attribute being read */
+    size_t node_subgraphs; /* of graph->subgraphs, before those of the node being read */
+    float *floats;         /* of the attribute being read */
     int64_t *ints;
     const char **strings;
     size_t float_count, float_capacity, int_count, int_capacity, string_count, string_capacity;
@@ -93,6 +98,12 @@ typedef struct rnl_reader {
     const char **external_names;
     size_t external_capacity;
 } rnl_reader;
+
+/* ---- load.c ---- */
+
+RNL_NODISCARD rnl_status rnl_onnx_reader_create(rnl_graph *graph, const char *label, rnl_view file,
+                                                rnl_reader **out_reader);
+void rnl_onnx_reader_free(rnl_reader *reader);
 
 /* ---- fields.c: views and messages ---- */
 
@@ -144,6 +155,8 @@ size_t rnl_onnx_function_key(const char *name, const char *domain, char key[RNL_
 /* "" for "ai.onnx", which is another way to write the default domain. */
 rnl_view rnl_onnx_plain_domain(rnl_view domain);
 
+/* The whole of a graph, once the reader knows the operator sets. */
+RNL_NODISCARD rnl_status rnl_onnx_read_graph(rnl_reader *reader, rnl_view bytes);
 /* Reads the whole model into the reader's graph, unfinished. */
 RNL_NODISCARD rnl_status rnl_onnx_read_model(rnl_reader *reader);
 
@@ -152,6 +165,8 @@ RNL_NODISCARD rnl_status rnl_onnx_read_model(rnl_reader *reader);
 RNL_NODISCARD rnl_status rnl_onnx_read_values(rnl_reader *reader, rnl_view graph);
 /* After the nodes. */
 RNL_NODISCARD rnl_status rnl_onnx_read_outputs(rnl_reader *reader);
+/* The value of this name; in a subgraph, a captured one when there is none. Else RNL_NO_VALUE. */
+RNL_NODISCARD rnl_status rnl_onnx_reach_value(rnl_reader *reader, rnl_view name, uint32_t *out_value);
 /* The value of this name, or RNL_NO_VALUE. */
 RNL_NODISCARD rnl_status rnl_onnx_find_value(rnl_reader *reader, rnl_view name, uint32_t *out_value);
 /* A new value; refused when something already produces this name. `what` says what it is to be. */
@@ -162,6 +177,7 @@ RNL_NODISCARD rnl_status rnl_onnx_define_value(rnl_reader *reader, rnl_view name
 
 typedef struct rnl_value_info_fields {
     rnl_view name;
+    bool is_no_tensor;   /* a sequence, an optional or a map; without any type it may be one */
     rnl_value_info info; /* all but the name */
 } rnl_value_info_fields;
 RNL_NODISCARD rnl_status rnl_onnx_read_value_info(rnl_reader *reader, rnl_view bytes, const char *what,
@@ -172,6 +188,12 @@ RNL_NODISCARD rnl_status rnl_onnx_read_value_info(rnl_reader *reader, rnl_view b
 RNL_NODISCARD rnl_status rnl_onnx_read_nodes(rnl_reader *reader, rnl_view graph);
 /* Appends to the reader's attributes. */
 RNL_NODISCARD rnl_status rnl_onnx_read_attribute(rnl_reader *reader, rnl_view bytes);
+
+/* ---- subgraph.c ---- */
+
+/* Reads a graph that a node has as an attribute of this name into one of its own. */
+RNL_NODISCARD rnl_status rnl_onnx_read_subgraph(rnl_reader *reader, rnl_view bytes, const char *attribute,
+                                                rnl_graph **out_graph);
 
 /* ---- tensor.c, tensor_data.c, external.c ---- */
 

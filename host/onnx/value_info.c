@@ -65,6 +65,7 @@ rnl_status rnl_onnx_read_value_info(rnl_reader *reader, rnl_view bytes, const ch
                     reader->label, what, type->elem_type);
     TRY(check_shape(reader, &out_fields->info, shape.rank, what));
     out_fields->name = name.view;
+    out_fields->is_no_tensor = message.has_type && !message.type.has_tensor_type;
     out_fields->info.dtype = (rnl_dtype)type->elem_type;
     out_fields->info.rank = type->has_shape ? shape.rank : SIZE_MAX;
     return RNL_OK;

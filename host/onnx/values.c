@@ -21,6 +21,24 @@ rnl_status rnl_onnx_find_value(rnl_reader *reader, rnl_view name, uint32_t *out_
     return RNL_OK;
 }
 
+/* Only a subgraph has more values than were counted: those that it captures. */
+static rnl_status make_room(rnl_reader *reader)
+{
+    rnl_graph *graph = reader->graph;
+    rnl_value *values;
+    if (graph->value_count < reader->value_capacity)
+        return RNL_OK;
+    size_t capacity = 2 * reader->value_capacity + 8;
+    if (capacity > 2 * (size_t)RNL_ONNX_MAX_VALUES)
+        return FAIL(RNL_RESOURCE_EXHAUSTED, "%s has more than %d values", reader->label, RNL_ONNX_MAX_VALUES);
+    TRY(rnl_zone_alloc(&graph->zone, capacity, sizeof *values, &values));
+    if (graph->value_count)
+        memcpy(values, graph->values, graph->value_count * sizeof *values);
+    graph->values = values;
+    reader->value_capacity = capacity;
+    return RNL_OK;
+}
+
 rnl_status rnl_onnx_define_value(rnl_reader *reader, rnl_view name, const char *what, uint32_t *out_value)
 {
     rnl_graph *graph = reader->graph;
@@ -31,12 +49,23 @@ rnl_status rnl_onnx_define_value(rnl_reader *reader, rnl_view name, const char *
     if (*out_value != RNL_NO_VALUE)
         return FAIL(RNL_INVALID_ARGUMENT, "the name '%s' of %s is taken: something else produces it",
                     graph->values[*out_value].name, what);
+    TRY(make_room(reader));
     rnl_value *value = &graph->values[graph->value_count];
     *value = (rnl_value){.producer = RNL_NO_NODE, .input_index = -1};
     TRY(rnl_onnx_copy_text(reader, name, &value->name));
     *out_value = (uint32_t)graph->value_count;
     TRY(rnl_names_add(&reader->values, value->name, name.size, *out_value));
     graph->value_count++;
+    return RNL_OK;
+}
+
+rnl_status rnl_onnx_reach_value(rnl_reader *reader, rnl_view name, uint32_t *out_value)
+{
+    TRY(rnl_onnx_find_value(reader, name, out_value));
+    if (*out_value != RNL_NO_VALUE || !reader->parent)
+        return RNL_OK;
+    TRY(rnl_onnx_define_value(reader, name, "a captured value", out_value));
+    reader->graph->capture_count++; /* the last values that are defined */
     return RNL_OK;
 }
 
@@ -115,6 +144,8 @@ static rnl_status add_inputs(rnl_reader *reader)
     TRY(rnl_zone_alloc(&graph->zone, reader->input_count, sizeof *graph->input_values, &graph->input_values));
     for (size_t i = 0; i < reader->input_count; i++) {
         uint32_t value;
+        if (reader->parent && reader->inputs[i].is_no_tensor)
+            graph->refusal = "has an input that is not a tensor, which is not supported";
         TRY(rnl_onnx_find_value(reader, reader->inputs[i].name, &value));
         if (value != RNL_NO_VALUE && graph->values[value].constant)
             continue;
@@ -138,7 +169,7 @@ rnl_status rnl_onnx_read_outputs(rnl_reader *reader)
         uint32_t value;
         rnl_view name;
         TRY(rnl_onnx_printable(reader, reader->outputs[i].name, &name));
-        TRY(rnl_onnx_find_value(reader, name, &value));
+        TRY(rnl_onnx_reach_value(reader, name, &value));
         if (value == RNL_NO_VALUE)
             return FAIL(RNL_INVALID_ARGUMENT, "nothing in %s produces its output '%.*s'", reader->label,
                         (int)(name.size < INT_MAX ? name.size : INT_MAX), (const char *)name.data);
@@ -156,6 +187,7 @@ rnl_status rnl_onnx_read_values(rnl_reader *reader, rnl_view bytes)
     const rnl_survey *survey = &reader->survey;
     size_t count = survey->initializers + survey->sparse_initializers + survey->inputs + survey->node_outputs;
     TRY(rnl_zone_alloc(&graph->zone, count, sizeof *graph->values, &graph->values));
+    reader->value_capacity = count;
     TRY(rnl_names_reserve(&reader->values, count));
     TRY(rnl_alloc(survey->inputs, sizeof *reader->inputs, &reader->inputs));
     TRY(rnl_alloc(survey->outputs, sizeof *reader->outputs, &reader->outputs));

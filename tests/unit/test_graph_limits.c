@@ -212,22 +212,24 @@ static proto nested_graphs(size_t levels)
         proto_int(&attribute, ATTR_TYPE, 5);
         proto_message(&attributes, NODE_ATTRIBUTE, &attribute);
         onnx_node(&outer, "Loop", "loop", "x", "y", &attributes);
+        onnx_value(&outer, GRAPH_INPUT, "x", F32, 0, NULL);
+        onnx_value(&outer, GRAPH_OUTPUT, "y", F32, 0, NULL);
         inner = outer;
     }
-    onnx_value(&inner, GRAPH_INPUT, "x", F32, 0, NULL);
-    onnx_value(&inner, GRAPH_OUTPUT, "y", F32, 0, NULL);
     return inner;
 }
 
 START_TEST(test_nested_graphs)
 {
     proto message = nested_graphs(21);
-    test_ok(load_within_limits(&message)); /* what is inside is not looked at; the check names the node */
+    test_ok(load_within_limits(&message)); /* the check looks at all levels */
     const rnl_operator_info *rows;
     size_t count;
     test_fails(RNL_UNIMPLEMENTED, "Loop", rnl_graph_check(graph, &rows, &count));
-    ck_assert_uint_eq(count, 1);
-    ck_assert_uint_eq(rows[0].unsupported_count, 1);
+    ck_assert_uint_eq(count, 2);
+    ck_assert_str_eq(rows[0].op_type, "Loop");
+    ck_assert_uint_eq(rows[0].unsupported_count, 20);
+    ck_assert_uint_eq(rows[1].unsupported_count, 0);
     static const size_t deep[] = {22, 100, 1000, 3000};
     for (size_t i = 0; i < sizeof deep / sizeof deep[0]; i++) {
         message = nested_graphs(deep[i]);
