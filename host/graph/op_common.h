@@ -40,6 +40,16 @@ RNL_NODISCARD rnl_status rnl_check_vector(const rnl_op_context *context, size_t 
 RNL_NODISCARD rnl_status rnl_check_broadcast_to(const rnl_op_context *context, size_t index, const int64_t *shape,
                                                 size_t rank);
 
+/* Output 0 of a product by numpy's rules: a vector is a row on the left and a column on the right, and its axis
+ * vanishes. */
+RNL_NODISCARD rnl_status rnl_matmul_output(rnl_op_context *context, size_t a_index, size_t b_index, rnl_dtype dtype);
+/* By Gemm's: two matrices, by transA and transB, and input c_index broadcasts to the result. */
+RNL_NODISCARD rnl_status rnl_gemm_output(rnl_op_context *context, size_t a_index, size_t b_index, size_t c_index,
+                                         rnl_dtype dtype);
+
+/* Two quantised factors and a result: scales follow the factors and stand at `result`, zero points behind them. */
+RNL_NODISCARD rnl_status rnl_check_qlinear(const rnl_op_context *context, size_t first, size_t second, size_t result);
+
 /* The axes in an integer list, as bits; a repeated one is refused. */
 RNL_NODISCARD rnl_status rnl_axes_bits(const int64_t *axes, size_t count, size_t rank, uint32_t *out_bits);
 /* An attribute that must be there. */

@@ -3,7 +3,10 @@
 #include "graph/op_list.h"
 
 static const rnl_op_schema *const rows[] = {
+    ROW("DynamicQuantizeMatMul", 1, 1, 3, 5, 1, BIT(F32), 0, rnl_infer_dynamic_quantize_matmul, NULL, ""),
     ROW("Gelu", 1, 1, 1, 1, 1, FLOATS, 0, rnl_infer_unary, rnl_evaluate_unary, ""),
+    ROW("MatMulIntegerToFloat", 1, 1, 4, 7, 1, BYTES, 0, rnl_infer_matmul_integer_to_float, NULL, ""),
+    ROW("QGemm", 1, 1, 6, 9, 1, BYTES, 0, rnl_infer_qgemm, NULL, " alpha transA transB "),
 };
 
 const rnl_op_domain rnl_op_domain_microsoft = {"com.microsoft", rows, sizeof rows / sizeof *rows};

@@ -69,6 +69,14 @@ rnl_status rnl_infer_lp_normalization(rnl_op_context *context);
 rnl_status rnl_infer_lrn(rnl_op_context *context);
 rnl_status rnl_infer_softmax(rnl_op_context *context);
 
+/* op_quantized.c */
+rnl_status rnl_infer_dynamic_quantize(rnl_op_context *context);
+rnl_status rnl_infer_matmul_integer(rnl_op_context *context);
+rnl_status rnl_infer_qlinear_matmul(rnl_op_context *context);
+rnl_status rnl_infer_qgemm(rnl_op_context *context);
+rnl_status rnl_infer_dynamic_quantize_matmul(rnl_op_context *context);
+rnl_status rnl_infer_matmul_integer_to_float(rnl_op_context *context);
+
 /* eval_unary.c, eval_binary.c */
 rnl_status rnl_evaluate_unary(rnl_op_context *context);
 rnl_status rnl_evaluate_isnan(rnl_op_context *context);

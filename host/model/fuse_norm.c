@@ -8,6 +8,7 @@
 #include "graph/op_common.h"
 #include "model/evaluate.h"
 #include "model/fuse_grow.h"
+#include <string.h>
 
 static bool is(const rnl_node *node, const char *op_type)
 {

@@ -28,6 +28,7 @@ static const lower_row onnx_rows[] = {
     {"DepthToSpace", rnl_lower_depth_to_space},
     {"Div", rnl_lower_map},
     {"Dropout", rnl_lower_dropout},
+    {"DynamicQuantizeLinear", rnl_lower_dynamic_quantize},
     {"Einsum", rnl_lower_einsum},
     {"Elu", rnl_lower_map},
     {"Equal", rnl_lower_map},
@@ -58,6 +59,7 @@ static const lower_row onnx_rows[] = {
     {"LogSoftmax", rnl_lower_softmax},
     {"LpNormalization", rnl_lower_lp_norm},
     {"MatMul", rnl_lower_matmul},
+    {"MatMulInteger", rnl_lower_matmul_integer},
     {"Max", rnl_lower_variadic},
     {"MaxPool", rnl_lower_pool},
     {"Mean", rnl_lower_variadic},
@@ -71,6 +73,7 @@ static const lower_row onnx_rows[] = {
     {"PRelu", rnl_lower_map},
     {"Pad", rnl_lower_pad},
     {"Pow", rnl_lower_map},
+    {"QLinearMatMul", rnl_lower_qlinear_matmul},
     {"RMSNormalization", rnl_lower_rms_norm},
     {"Reciprocal", rnl_lower_map},
     {"ReduceL1", rnl_lower_reduce},
@@ -113,7 +116,10 @@ static const lower_row onnx_rows[] = {
 
 /* Of com.microsoft; sorted by name. */
 static const lower_row microsoft_rows[] = {
+    {"DynamicQuantizeMatMul", rnl_lower_dynamic_quantize_matmul},
     {"Gelu", rnl_lower_map},
+    {"MatMulIntegerToFloat", rnl_lower_matmul_integer_to_float},
+    {"QGemm", rnl_lower_qgemm},
 };
 
 static const struct {

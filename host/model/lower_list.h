@@ -49,4 +49,11 @@ rnl_status rnl_lower_matmul(rnl_lowering *lowering);
 rnl_status rnl_lower_einsum(rnl_lowering *lowering);
 rnl_status rnl_lower_gemm(rnl_lowering *lowering);
 
+rnl_status rnl_lower_dynamic_quantize(rnl_lowering *lowering);
+rnl_status rnl_lower_matmul_integer(rnl_lowering *lowering);
+rnl_status rnl_lower_qlinear_matmul(rnl_lowering *lowering);
+rnl_status rnl_lower_qgemm(rnl_lowering *lowering);
+rnl_status rnl_lower_dynamic_quantize_matmul(rnl_lowering *lowering);
+rnl_status rnl_lower_matmul_integer_to_float(rnl_lowering *lowering);
+
 #endif

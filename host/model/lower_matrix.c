@@ -122,6 +122,19 @@ static void insert_axis(rnl_view *view, size_t axis)
     view->rank++;
 }
 
+void rnl_matrix_of_vectors(rnl_view *a, rnl_view *b, rnl_view *target)
+{
+    bool a_vector = a->rank == 1, b_vector = b->rank == 1;
+    if (a_vector)
+        insert_axis(a, 0);
+    if (b_vector)
+        insert_axis(b, 1);
+    if (b_vector)
+        insert_axis(target, target->rank);
+    if (a_vector)
+        insert_axis(target, target->rank - 1);
+}
+
 rnl_status rnl_lower_matmul(rnl_lowering *lowering)
 {
     rnl_gemm_params params = {.alpha = 1};
@@ -132,20 +145,12 @@ rnl_status rnl_lower_matmul(rnl_lowering *lowering)
     TRY(rnl_lower_input(lowering, 0, RNL_LAYOUT_ANY, &a));
     TRY(rnl_lower_input(lowering, 1, RNL_LAYOUT_ANY, &b));
     TRY(rnl_lower_result(lowering, RNL_LAYOUT_ROW_MAJOR, &target, &chain));
-    bool a_vector = a.rank == 1, b_vector = b.rank == 1;
-    if (a_vector)
-        insert_axis(&a, 0);
-    if (b_vector)
-        insert_axis(&b, 1);
-    if (b_vector)
-        insert_axis(&target, target.rank);
-    if (a_vector)
-        insert_axis(&target, target.rank - 1);
+    rnl_matrix_of_vectors(&a, &b, &target);
     params.chain = chain;
     return rnl_compose_product(lowering, &params, &a, &b, &none, &target);
 }
 
-static void transpose_last(rnl_view *view)
+void rnl_matrix_transpose(rnl_view *view)
 {
     int64_t shape = view->shape[0], stride = view->stride[0];
     view->shape[0] = view->shape[1];
@@ -167,9 +172,9 @@ rnl_status rnl_lower_gemm(rnl_lowering *lowering)
     TRY(rnl_lower_input(lowering, 2, RNL_LAYOUT_ANY, &c));
     TRY(rnl_lower_result(lowering, RNL_LAYOUT_ROW_MAJOR, &target, &chain));
     if (rnl_node_int(node, "transA", 0))
-        transpose_last(&a);
+        rnl_matrix_transpose(&a);
     if (rnl_node_int(node, "transB", 0))
-        transpose_last(&b);
+        rnl_matrix_transpose(&b);
     params.chain = chain;
     return rnl_compose_product(lowering, &params, &a, &b, &c, &target);
 }

@@ -11,4 +11,10 @@ bool rnl_matrix_takes_chain(const rnl_planner *planner, const rnl_node *node);
 /* … whose second factor is constant and worth packing: it runs as a convolution of single pixels, a row each. */
 bool rnl_matrix_is_convolution(const rnl_planner *planner, const rnl_node *node);
 
+/* Vectors become matrices: a row on the left, a column on the right; the result gets the axes that its factors lacked.
+ */
+void rnl_matrix_of_vectors(rnl_view *a, rnl_view *b, rnl_view *target);
+/* Of rank 2. */
+void rnl_matrix_transpose(rnl_view *view);
+
 #endif

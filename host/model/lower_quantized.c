@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Products of quantised matrices. */
+#include "model/lower_quantized.h"
+
+#include "model/lower_list.h"
+#include "model/matrix.h"
+#include "ops/reduce.h"
+
+rnl_status rnl_lower_scale(rnl_lowering *lowering, size_t index, rnl_view *out_view)
+{
+    rnl_view given;
+    TRY(rnl_lower_input(lowering, index, RNL_LAYOUT_ANY, &given));
+    *out_view = given;
+    if (!rnl_view_exists(&given) || given.dtype == RNL_F32)
+        return RNL_OK;
+    TRY(rnl_lower_scratch(lowering, RNL_F32, given.rank, given.shape, RNL_LAYOUT_ROW_MAJOR, out_view));
+    return rnl_lower_copy(lowering, &given, out_view);
+}
+
+bool rnl_is_single(const rnl_view *view)
+{
+    return !rnl_view_exists(view) || rnl_view_elements(view) == 1;
+}
+
+rnl_view rnl_view_of_columns(const rnl_view *view)
+{
+    rnl_view columns = *view;
+    if (rnl_is_single(view))
+        columns.rank = 0;
+    return columns;
+}
+
+rnl_view rnl_view_of_rows(const rnl_view *view)
+{
+    rnl_view rows = rnl_view_of_columns(view);
+    if (rows.rank == 1) {
+        rows.rank = 2;
+        rows.shape[1] = 1;
+        rows.stride[1] = 0;
+    }
+    return rows;
+}
+
+rnl_status rnl_lower_integer_product(rnl_lowering *lowering, rnl_qgemm_params *params, const rnl_view *a,
+                                     const rnl_view *b, const rnl_view *target)
+{
+    int64_t ints;
+    rnl_view scratch;
+    TRY(rnl_qgemm_scratch(lowering->list->device, params, a, b, target, &ints));
+    if (ints > 0) {
+        TRY(rnl_lower_scratch(lowering, RNL_I32, 1, &ints, RNL_LAYOUT_ROW_MAJOR, &scratch));
+        params->scratch = &scratch;
+    }
+    rnl_status status = rnl_op_qgemm(lowering->list, params, a, b, target);
+    params->scratch = NULL;
+    return status;
+}
+
+rnl_status rnl_lower_quantization(rnl_lowering *lowering, const rnl_view *source, const rnl_view *target,
+                                  const rnl_view *scale, const rnl_view *zero_point)
+{
+    static const int64_t ones[RNL_MAX_RANK] = {1, 1, 1, 1, 1, 1, 1, 1};
+    rnl_view least, greatest;
+    uint32_t axes = (1u << source->rank) - 1;
+    TRY(rnl_lower_scratch(lowering, RNL_F32, source->rank, ones, RNL_LAYOUT_ROW_MAJOR, &least));
+    TRY(rnl_lower_scratch(lowering, RNL_F32, source->rank, ones, RNL_LAYOUT_ROW_MAJOR, &greatest));
+    TRY(rnl_op_reduce(lowering->list, RNL_REDUCE_MIN, axes, source, &least));
+    TRY(rnl_op_reduce(lowering->list, RNL_REDUCE_MAX, axes, source, &greatest));
+    TRY(rnl_op_quantize_bounds(lowering->list, &least, &greatest, scale, zero_point));
+    return rnl_op_qmap(lowering->list, RNL_QMAP_COPY, 0, &(rnl_quantized){source, NULL, NULL}, NULL,
+                       &(rnl_quantized){target, scale, zero_point});
+}
+
+rnl_status rnl_lower_dynamic_quantize(rnl_lowering *lowering)
+{
+    rnl_view source, target, scale, zero_point;
+    TRY(rnl_lower_input(lowering, 0, RNL_LAYOUT_ANY, &source));
+    TRY(rnl_lower_output(lowering, 0, RNL_LAYOUT_ANY, &target));
+    if (rnl_lower_has_output(lowering, 1))
+        TRY(rnl_lower_output(lowering, 1, RNL_LAYOUT_ROW_MAJOR, &scale));
+    else
+        TRY(rnl_lower_scratch(lowering, RNL_F32, 0, NULL, RNL_LAYOUT_ROW_MAJOR, &scale));
+    if (rnl_lower_has_output(lowering, 2))
+        TRY(rnl_lower_output(lowering, 2, RNL_LAYOUT_ROW_MAJOR, &zero_point));
+    else
+        TRY(rnl_lower_scratch(lowering, RNL_U8, 0, NULL, RNL_LAYOUT_ROW_MAJOR, &zero_point));
+    return rnl_lower_quantization(lowering, &source, &target, &scale, &zero_point);
+}
+
+/* A product and all that may go with it; views without a slot are not there. */
+typedef struct product {
+    rnl_view a, a_scale, a_zero, b, b_scale, b_zero, bias, y_scale, y_zero, target;
+    float alpha;
+} product;
+
+/* One number for each column, in one dimension. */
+static bool is_plain_columns(const rnl_view *view)
+{
+    return rnl_is_single(view) || view->rank == 1;
+}
+
+/* The product's own end can do it. */
+static bool ends_itself(const product *p)
+{
+    return rnl_is_single(&p->a_scale) && is_plain_columns(&p->b_scale) && is_plain_columns(&p->bias) &&
+           rnl_is_single(&p->y_scale) && rnl_is_single(&p->y_zero) && p->alpha == 1.0f && p->target.dtype != RNL_F16;
+}
+
+static rnl_status lower_product(rnl_lowering *lowering, product *p)
+{
+    rnl_qgemm_params params = {.a_zero_point = &p->a_zero, .b_zero_point = &p->b_zero};
+    rnl_view sums;
+    rnl_matrix_of_vectors(&p->a, &p->b, &p->target);
+    if (ends_itself(p)) {
+        params.bias = &p->bias;
+        params.a_scale = &p->a_scale;
+        params.b_scale = &p->b_scale;
+        params.dst_scale = &p->y_scale;
+        params.dst_zero_point = &p->y_zero;
+        return rnl_lower_integer_product(lowering, &params, &p->a, &p->b, &p->target);
+    }
+    TRY(rnl_lower_scratch(lowering, RNL_I32, p->target.rank, p->target.shape, RNL_LAYOUT_ROW_MAJOR, &sums));
+    TRY(rnl_lower_integer_product(lowering, &params, &p->a, &p->b, &sums));
+    const rnl_view a_scale = rnl_view_of_rows(&p->a_scale), b_scale = rnl_view_of_columns(&p->b_scale);
+    const rnl_view y_scale = rnl_view_of_rows(&p->y_scale), y_zero = rnl_view_of_rows(&p->y_zero);
+    return rnl_op_qmap(lowering->list, RNL_QMAP_SCALE, p->alpha, &(rnl_quantized){&sums, &a_scale, NULL},
+                       &(rnl_quantized){&p->bias, &b_scale, NULL}, &(rnl_quantized){&p->target, &y_scale, &y_zero});
+}
+
+/* Fills in nine inputs from a list of their indices; RNL_NO_VALUE: not there. */
+static rnl_status lower_inputs(rnl_lowering *lowering, const uint32_t indices[9], product *p)
+{
+    rnl_view *views[9] = {&p->a,      &p->a_scale, &p->a_zero,  &p->b,     &p->b_scale,
+                          &p->b_zero, &p->bias,    &p->y_scale, &p->y_zero};
+    *p = (product){.alpha = 1};
+    for (size_t i = 0; i < 9; i++) {
+        bool is_scale = i == 1 || i == 4 || i == 7;
+        views[i]->slot = RNL_NO_SLOT;
+        if (indices[i] == RNL_NO_VALUE)
+            continue;
+        if (is_scale)
+            TRY(rnl_lower_scale(lowering, indices[i], views[i]));
+        else
+            TRY(rnl_lower_input(lowering, indices[i], RNL_LAYOUT_ANY, views[i]));
+    }
+    return rnl_lower_output(lowering, 0, RNL_LAYOUT_ROW_MAJOR, &p->target);
+}
+
+#define NONE RNL_NO_VALUE
+
+rnl_status rnl_lower_matmul_integer(rnl_lowering *lowering)
+{
+    product p;
+    TRY(lower_inputs(lowering, (const uint32_t[9]){0, NONE, 2, 1, NONE, 3, NONE, NONE, NONE}, &p));
+    return lower_product(lowering, &p);
+}
+
+rnl_status rnl_lower_qlinear_matmul(rnl_lowering *lowering)
+{
+    product p;
+    TRY(lower_inputs(lowering, (const uint32_t[9]){0, 1, 2, 3, 4, 5, NONE, 6, 7}, &p));
+    return lower_product(lowering, &p);
+}
+
+/* A row of biases, whatever its rank. */
+static void flatten_row(rnl_view *view)
+{
+    if (rnl_view_exists(view) && view->rank == 2 && view->shape[0] == 1) {
+        view->rank = 1;
+        view->shape[0] = view->shape[1];
+        view->stride[0] = view->stride[1];
+    }
+}
+
+rnl_status rnl_lower_qgemm(rnl_lowering *lowering)
+{
+    const rnl_node *node = lowering->context.node;
+    product p;
+    TRY(lower_inputs(lowering, (const uint32_t[9]){0, 1, 2, 3, 4, 5, 6, 7, 8}, &p));
+    p.alpha = rnl_node_float(node, "alpha", 1);
+    flatten_row(&p.bias);
+    if (rnl_node_int(node, "transA", 0))
+        rnl_matrix_transpose(&p.a);
+    if (rnl_node_int(node, "transB", 0))
+        rnl_matrix_transpose(&p.b);
+    return lower_product(lowering, &p);
+}
+
+/* In place. */
+static rnl_status add_bias(rnl_lowering *lowering, size_t index, const rnl_view *target)
+{
+    rnl_view bias;
+    if (!rnl_lower_has_input(lowering, index))
+        return RNL_OK;
+    TRY(rnl_lower_input(lowering, index, RNL_LAYOUT_ANY, &bias));
+    return rnl_op_map(lowering->list, RNL_MAP_ADD, 0, 0, (rnl_view[]){*target, bias}, 2, target);
+}
+
+rnl_status rnl_lower_matmul_integer_to_float(rnl_lowering *lowering)
+{
+    product p;
+    TRY(lower_inputs(lowering, (const uint32_t[9]){0, 2, 4, 1, 3, 5, NONE, NONE, NONE}, &p));
+    const rnl_view target = p.target;
+    TRY(lower_product(lowering, &p));
+    return add_bias(lowering, 6, &target);
+}
+
+rnl_status rnl_lower_dynamic_quantize_matmul(rnl_lowering *lowering)
+{
+    product p;
+    rnl_view source;
+    TRY(lower_inputs(lowering, (const uint32_t[9]){0, NONE, NONE, 1, 2, 3, NONE, NONE, NONE}, &p));
+    const rnl_view target = p.target;
+    source = p.a;
+    TRY(rnl_lower_scratch(lowering, RNL_U8, source.rank, source.shape, RNL_LAYOUT_ROW_MAJOR, &p.a));
+    TRY(rnl_lower_scratch(lowering, RNL_F32, 0, NULL, RNL_LAYOUT_ROW_MAJOR, &p.a_scale));
+    TRY(rnl_lower_scratch(lowering, RNL_U8, 0, NULL, RNL_LAYOUT_ROW_MAJOR, &p.a_zero));
+    TRY(rnl_lower_quantization(lowering, &source, &p.a, &p.a_scale, &p.a_zero));
+    TRY(lower_product(lowering, &p));
+    return add_bias(lowering, 4, &target);
+}

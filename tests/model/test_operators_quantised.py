@@ -1,0 +1,262 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Quantised products: against the specification's formulas in float64 and exact integers, and against onnxruntime."""
+
+import os
+import sys
+import unittest
+
+import numpy as np
+import onnxruntime
+from onnx import TensorProto, helper
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+import runnel  # noqa: E402
+
+TYPES = {np.dtype(np.float32): TensorProto.FLOAT, np.dtype(np.float16): TensorProto.FLOAT16,
+         np.dtype(np.uint8): TensorProto.UINT8, np.dtype(np.int8): TensorProto.INT8,
+         np.dtype(np.int32): TensorProto.INT32}
+BYTES = (np.uint8, np.int8)
+
+
+def make_model(operator, inputs, outputs=("y",), domain="", opset=21, types=None, **attributes):
+    """inputs: {name: array, or None where it is left out}; of any shape at run time."""
+    names = [name if array is not None else "" for name, array in inputs.items()]
+    node = helper.make_node(operator, names, list(outputs), domain=domain, **attributes)
+    given = [helper.make_tensor_value_info(name, TYPES[array.dtype], [None] * array.ndim)
+             for name, array in inputs.items() if array is not None]
+    results = [helper.make_tensor_value_info(name, types[name] if types else 0, None) for name in outputs]
+    imports = [helper.make_opsetid("", opset), helper.make_opsetid("com.microsoft", 1)]
+    return helper.make_model(helper.make_graph([node], "g", given, results), opset_imports=imports,
+                             ir_version=8).SerializeToString()
+
+
+def random_bytes(rng, dtype, shape):
+    info = np.iinfo(dtype)
+    return rng.integers(info.min, info.max + 1, shape).astype(dtype)
+
+
+def zero_point(rng, dtype, shape=()):
+    """Often an end of the range."""
+    info = np.iinfo(dtype)
+    return rng.choice([info.min, info.max, 0, rng.integers(info.min, info.max)], shape).astype(dtype)
+
+
+def wide(array):
+    return array.astype(np.int64)
+
+
+def quantise(values, zero, dtype):
+    """Rounds, halves to even, and saturates."""
+    info = np.iinfo(dtype)
+    return np.clip(np.rint(values) + np.float64(zero), info.min, info.max).astype(dtype)
+
+
+class QuantisedTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.device = runnel.Device(runnel.Library())
+        cls.rng = np.random.default_rng(42)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.device.close()
+
+    def run_runnel(self, model, inputs):
+        session = runnel.Session(self.device, model)
+        try:
+            return session.run({name: array for name, array in inputs.items() if array is not None})
+        finally:
+            session.close()
+
+    def run_onnxruntime(self, model, inputs):
+        session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
+        names = [output.name for output in session.get_outputs()]
+        feed = {name: np.asarray(array) for name, array in inputs.items() if array is not None}
+        return dict(zip(names, session.run(names, feed)))
+
+    def check_bytes(self, got, scaled, zero):
+        """got against quantise(scaled): exactly, but one apart where float32 cannot tell which integer is nearer."""
+        expected = quantise(scaled, zero, got.dtype)
+        self.assertEqual(got.shape, expected.shape)
+        doubtful = np.abs(np.abs(scaled - np.floor(scaled)) - 0.5) <= 4e-7 * np.maximum(np.abs(scaled), 1)
+        apart = np.abs(wide(got) - wide(expected))
+        self.assertTrue((apart <= np.where(doubtful, 1, 0)).all(), f"{(apart > 0).sum()} of {got.size} differ")
+
+    # ---- dynamic quantisation ----
+
+    def test_dynamic_quantize_linear(self):
+        cases = [np.array([0.0, 2.0, -3.0, -2.5, 1.34, 0.5], np.float32), np.zeros((2, 3), np.float32),
+                 np.full((3,), 7.5, np.float32), np.full((1, 5), -7.5, np.float32), np.float32(3).reshape(()),
+                 self.rng.standard_normal((3, 5, 7)).astype(np.float32) * 1e20,
+                 self.rng.standard_normal((65, 33)).astype(np.float32),
+                 np.array([3e38, -3e37], np.float32)]
+        for x in cases:
+            model = make_model("DynamicQuantizeLinear", {"x": x}, ("y", "s", "z"),
+                               types={"y": TensorProto.UINT8, "s": TensorProto.FLOAT, "z": TensorProto.UINT8})
+            got = self.run_runnel(model, {"x": x})
+            low, high = min(x.min(), np.float32(0)), max(x.max(), np.float32(0))
+            scale = np.float32(high - low if high != low else 1) / np.float32(255)
+            zero = np.clip(np.rint(np.float32(0) - low / scale), 0, 255)
+            self.assertEqual(got["s"], scale)
+            self.assertEqual(got["z"], zero)
+            np.testing.assert_array_equal(got["y"], quantise(x / scale, zero, np.uint8))
+            if high == low:
+                continue  # onnxruntime's scale of zeros is 1 and not the specification's 1 / 255
+            for name, expected in self.run_onnxruntime(model, {"x": x}).items():
+                np.testing.assert_array_equal(got[name], expected)
+
+    # ---- integer products ----
+
+    def test_matmul_integer(self):
+        shapes = [((3, 5), (5, 7)), ((1, 300), (300, 1)), ((5,), (5, 3)), ((4, 5), (5,)), ((6,), (6,)),
+                  ((2, 3, 4, 9), (3, 9, 5)), ((65, 130), (130, 67)), ((3, 0), (0, 2)), ((0, 4), (4, 3))]
+        for a_shape, b_shape in shapes:
+            for a_type in BYTES:
+                for b_type in BYTES:
+                    self.check_matmul_integer(a_shape, b_shape, a_type, b_type)
+
+    def check_matmul_integer(self, a_shape, b_shape, a_type, b_type):
+        a, b = random_bytes(self.rng, a_type, a_shape), random_bytes(self.rng, b_type, b_shape)
+        rows, columns = (*a_shape[:-1], 1), (*b_shape[:-2], 1, b_shape[-1])
+        for za_shape, zb_shape in [(None, None), ((), ()), (rows, columns), ((1,), (1,)), (None, b_shape[-1:])]:
+            if len(b_shape) < 2 and zb_shape not in (None, (), (1,)) or len(a_shape) < 2 and za_shape == rows:
+                continue
+            za = None if za_shape is None else zero_point(self.rng, a_type, za_shape)
+            zb = None if zb_shape is None else zero_point(self.rng, b_type, zb_shape)
+            if len(a_shape) == 2 and za_shape == rows:
+                za = za.reshape(-1)
+            inputs = {"a": a, "b": b, "za": za, "zb": zb}
+            model = make_model("MatMulInteger", inputs, types={"y": TensorProto.INT32})
+            got = self.run_runnel(model, inputs)["y"]
+            left = wide(a) - (0 if za is None else wide(za).reshape(rows) if za.size != 1 else wide(za))
+            right = wide(b) - (0 if zb is None else wide(zb))
+            np.testing.assert_array_equal(got, (left @ right).astype(np.int32))
+
+    def test_qlinear_matmul(self):
+        for a_type, b_type, y_type in [(t, u, v) for t in BYTES for u in BYTES for v in BYTES]:
+            self.check_qlinear_matmul((33, 65), (65, 17), a_type, b_type, y_type, False, False)
+            self.check_qlinear_matmul((2, 3, 8), (2, 8, 5), a_type, b_type, y_type, True, False)
+            self.check_qlinear_matmul((4, 8), (8, 5), a_type, b_type, y_type, True, True)
+            self.check_qlinear_matmul((9,), (9, 5), a_type, b_type, y_type, False, False)
+
+    def check_qlinear_matmul(self, a_shape, b_shape, a_type, b_type, y_type, spread, y_spread):
+        """`spread`: the factors' scales and zero points are one a row or column; y_spread: the result's, too."""
+        rng = self.rng
+        rows = (*a_shape[:-1], 1) if spread else ()
+        columns = (*b_shape[:-2], 1, b_shape[-1]) if spread else ()
+        y_rows = (*a_shape[:-1], 1) if y_spread else ()
+        inputs = {
+            "a": random_bytes(rng, a_type, a_shape),
+            "a_scale": rng.uniform(0.01, 0.02, rows).astype(np.float32),
+            "a_zero": zero_point(rng, a_type, rows),
+            "b": random_bytes(rng, b_type, b_shape),
+            "b_scale": rng.uniform(0.01, 0.02, columns).astype(np.float32),
+            "b_zero": zero_point(rng, b_type, columns),
+            "y_scale": rng.uniform(0.05, 0.2, y_rows).astype(np.float32),
+            "y_zero": zero_point(rng, y_type, y_rows),
+        }
+        code = TensorProto.UINT8 if y_type == np.uint8 else TensorProto.INT8
+        got = self.run_runnel(make_model("QLinearMatMul", inputs, types={"y": code}), inputs)["y"]
+        sums = (wide(inputs["a"]) - inputs["a_zero"]) @ (wide(inputs["b"]) - inputs["b_zero"])
+        scale = [inputs[name].astype(np.float64) for name in ("a_scale", "b_scale", "y_scale")]
+        self.check_bytes(got, sums * (scale[0] * scale[1] / scale[2]), inputs["y_zero"])
+
+    def test_half_scales(self):
+        for dtype in (np.float16,):
+            a, b = random_bytes(self.rng, np.int8, (5, 8)), random_bytes(self.rng, np.uint8, (8, 3))
+            inputs = {"a": a, "as": np.array(0.5, dtype), "az": np.array(-3, np.int8), "b": b,
+                      "bs": np.array(0.25, dtype), "bz": np.array(200, np.uint8), "ys": np.array(32, dtype),
+                      "yz": np.array(100, np.uint8)}
+            got = self.run_runnel(make_model("QLinearMatMul", inputs, types={"y": TensorProto.UINT8}), inputs)["y"]
+            sums = (wide(a) + 3) @ (wide(b) - 200)
+            np.testing.assert_array_equal(got, quantise(sums / 256, 100, np.uint8))
+
+    def test_halves_go_to_even(self):
+        """Sums of 1, 3, 5, … at a scale of a half lie between two integers each."""
+        a = np.arange(1, 100, 2, dtype=np.uint8).reshape(-1, 1)
+        inputs = {"a": a, "as": np.array(0.5, np.float32), "az": np.array(0, np.uint8),
+                  "b": np.array([[1, -1]], np.int8), "bs": np.array(1, np.float32), "bz": np.array(0, np.int8),
+                  "ys": np.array(1, np.float32), "yz": np.array(3, np.int8)}
+        got = self.run_runnel(make_model("QLinearMatMul", inputs, types={"y": TensorProto.INT8}), inputs)["y"]
+        np.testing.assert_array_equal(got, quantise(a * np.array([[0.5, -0.5]]), 3, np.int8))
+
+    # ---- com.microsoft's products ----
+
+    def test_qgemm(self):
+        for a_type, b_type in [(np.uint8, np.uint8), (np.uint8, np.int8), (np.int8, np.int8)]:
+            for quantised in (False, True):
+                for trans_a, trans_b, alpha in [(0, 0, 1.0), (1, 1, 1.0), (0, 1, 0.5)]:
+                    for bias_shape in (None, (7,), (1, 7), (1,), (5, 1)):
+                        self.check_qgemm(a_type, b_type, quantised, trans_a, trans_b, alpha, bias_shape)
+
+    def check_qgemm(self, a_type, b_type, quantised, trans_a, trans_b, alpha, bias_shape):
+        rng = self.rng
+        a, b = random_bytes(rng, a_type, (5, 33)), random_bytes(rng, b_type, (33, 7))
+        inputs = {
+            "a": a.T.copy() if trans_a else a,
+            "a_scale": np.float32(0.0125).reshape(()),
+            "a_zero": zero_point(rng, a_type),
+            "b": b.T.copy() if trans_b else b,
+            "b_scale": rng.uniform(0.01, 0.02, 7).astype(np.float32),
+            "b_zero": zero_point(rng, b_type, 7),
+            "c": None if bias_shape is None else rng.integers(-5000, 5000, bias_shape).astype(np.int32),
+        }
+        if quantised:
+            inputs.update(y_scale=np.float32(0.07).reshape(()), y_zero=zero_point(rng, a_type))
+        code = TYPES[np.dtype(a_type)] if quantised else TensorProto.FLOAT
+        model = make_model("QGemm", inputs, domain="com.microsoft", types={"y": code}, transA=trans_a, transB=trans_b,
+                           alpha=alpha)
+        got = self.run_runnel(model, inputs)["y"]
+        sums = (wide(a) - inputs["a_zero"]) @ (wide(b) - inputs["b_zero"])
+        sums = sums + (0 if bias_shape is None else wide(inputs["c"]))
+        scaled = sums * (alpha * 0.0125 * inputs["b_scale"].astype(np.float64))
+        if quantised:
+            self.check_bytes(got, scaled / 0.07, inputs["y_zero"])
+        else:
+            np.testing.assert_allclose(got, scaled, rtol=1e-6)
+        if alpha == 1 and bias_shape in (None, (7,)):
+            expected = self.run_onnxruntime(model, inputs)["y"]
+            np.testing.assert_allclose(got.astype(np.float64), expected, rtol=1e-6, atol=1 if quantised else 0)
+
+    def test_matmul_integer_to_float(self):
+        for b_type in BYTES:
+            inputs = {"a": random_bytes(self.rng, np.uint8, (2, 5, 19)), "b": random_bytes(self.rng, b_type, (19, 6)),
+                      "as": np.float32(0.02).reshape(()), "bs": self.rng.uniform(0.1, 0.2, 6).astype(np.float32),
+                      "az": np.uint8(255).reshape(()), "bz": zero_point(self.rng, b_type, 6),
+                      "bias": self.rng.standard_normal(6).astype(np.float32)}
+            model = make_model("MatMulIntegerToFloat", inputs, domain="com.microsoft", types={"y": TensorProto.FLOAT})
+            got = self.run_runnel(model, inputs)["y"]
+            sums = (wide(inputs["a"]) - 255) @ (wide(inputs["b"]) - inputs["bz"])
+            expected = sums * (np.float64(inputs["as"]) * inputs["bs"]) + inputs["bias"]
+            np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-4)
+            np.testing.assert_allclose(got, self.run_onnxruntime(model, inputs)["y"], rtol=1e-5, atol=1e-4)
+            halves = {n: v.astype(np.float16) if v.dtype == np.float32 else v for n, v in inputs.items()}
+            halves["as"] = np.float16(0.001).reshape(())
+            expected = sums * (np.float64(halves["as"]) * halves["bs"]) + halves["bias"]
+            model = make_model("MatMulIntegerToFloat", halves, domain="com.microsoft", types={"y": TensorProto.FLOAT16})
+            np.testing.assert_allclose(self.run_runnel(model, halves)["y"], expected, rtol=2e-3, atol=2e-2)
+
+    def test_dynamic_quantize_matmul(self):
+        for b_type in BYTES:
+            inputs = {"a": self.rng.standard_normal((4, 33)).astype(np.float32),
+                      "b": random_bytes(self.rng, b_type, (33, 6)),
+                      "bs": self.rng.uniform(0.1, 0.2, 6).astype(np.float32), "bz": zero_point(self.rng, b_type, 6),
+                      "bias": self.rng.standard_normal(6).astype(np.float32)}
+            model = make_model("DynamicQuantizeMatMul", inputs, domain="com.microsoft", types={"y": TensorProto.FLOAT})
+            got = self.run_runnel(model, inputs)["y"]
+            np.testing.assert_allclose(got, self.run_onnxruntime(model, inputs)["y"], rtol=1e-5, atol=1e-3)
+
+    # ---- refusals ----
+
+    def test_refusals(self):
+        a, b = np.zeros((2, 3), np.uint8), np.zeros((3, 2), np.int8)
+        for inputs, words in [({"a": a, "b": b, "za": np.zeros((), np.int8)}, "zero point"),
+                              ({"a": a, "b": np.zeros((2, 2), np.int8)}, "cannot be multiplied"),
+                              ({"a": a, "b": b, "za": np.zeros(3, np.uint8)}, "zero point")]:
+            with self.assertRaises(runnel.Failure) as caught:
+                self.run_runnel(make_model("MatMulInteger", inputs, types={"y": TensorProto.INT32}), inputs)
+            self.assertIn(words, caught.exception.message)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
