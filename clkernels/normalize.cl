@@ -22,7 +22,7 @@
 typedef COMPUTE(T) accumulate_t;
 #define PLUS(a, b) ((a) + (b))
 #ifdef RMS
-#define SHIFT(bias, at) 0
+#define SHIFT(bias, at) ((void)(at), 0)
 #else
 #define SHIFT(bias, at) LOAD(T, bias, at)
 #endif

@@ -23,7 +23,7 @@
 #include "vectors.clh"
 #define RUN 64 // vectors between two corrections of a sum
 #ifdef RMS
-#define SHIFT(p, i, stride) VALUE(0.0f)
+#define SHIFT(p, i, stride) ((void)(p), VALUE(0.0f))
 #else
 #define SHIFT(p, i, stride) load_or_repeat(p, i, stride)
 #endif

@@ -156,6 +156,18 @@ static rnl_status read_contents(rnl_reader *reader, const rnl_pb_Attribute *mess
     }
 }
 
+/* One that the call leaves out is left out here as well. */
+static rnl_status add_reference(rnl_reader *reader, const char *name, rnl_view reference)
+{
+    const rnl_attribute *referred;
+    TRY(rnl_onnx_refer(reader, name, reference, &referred));
+    if (!referred)
+        return RNL_OK;
+    reader->attributes[reader->attribute_count] = *referred;
+    reader->attributes[reader->attribute_count++].name = name;
+    return RNL_OK;
+}
+
 static rnl_status add_attribute(rnl_reader *reader, const rnl_pb_Attribute *message, const attribute_fields *fields)
 {
     const char *name;
@@ -168,7 +180,7 @@ static rnl_status add_attribute(rnl_reader *reader, const rnl_pb_Attribute *mess
         if (strcmp(reader->attributes[i].name, name) == 0)
             return FAIL(RNL_INVALID_ARGUMENT, "the attribute '%s' is given twice", name);
     if (fields->reference.view.size > 0)
-        return FAIL(RNL_INVALID_ARGUMENT, "the attribute '%s' refers to a function's, outside of any function", name);
+        return add_reference(reader, name, fields->reference.view);
     int type = message->type ? message->type : guess_type(reader, message, fields);
     if (type < 1 || type > MAX_TYPE)
         return FAIL(RNL_INVALID_ARGUMENT, "the attribute '%s' has the type %d, which is none of ONNX's", name, type);

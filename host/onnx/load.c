@@ -15,8 +15,8 @@ void rnl_onnx_reader_free(rnl_reader *reader)
     rnl_names_free(&reader->values);
     rnl_names_free(&reader->keywords);
     rnl_free(reader->keyword_texts);
-    rnl_names_free(&reader->functions);
-    rnl_free(reader->function_keys);
+    rnl_onnx_free_functions(reader);
+    rnl_free(reader->scope_text);
     rnl_free(reader->metadata);
     rnl_free(reader->inputs);
     rnl_free(reader->outputs);

@@ -5,7 +5,6 @@
 #include "base/memory.h"
 #include "graph/op.h"
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 typedef struct model_fields {
@@ -32,30 +31,30 @@ rnl_view rnl_onnx_plain_domain(rnl_view domain)
     return domain;
 }
 
-size_t rnl_onnx_function_key(const char *name, const char *domain, char key[RNL_ONNX_KEY_BYTES])
-{
-    return (size_t)snprintf(key, RNL_ONNX_KEY_BYTES, "%s\n%s", name, domain);
-}
-
-static rnl_status read_opset(rnl_reader *reader, rnl_view bytes)
+rnl_status rnl_onnx_read_opset(rnl_reader *reader, rnl_view bytes, rnl_opset *opsets, size_t *count)
 {
     rnl_view_field domain = {.reader = reader};
     rnl_pb_OpsetImport message = {.domain = RNL_ONNX_VIEW(&domain)};
     TRY(rnl_onnx_decode(reader, bytes, rnl_pb_OpsetImport_fields, &message, "an opset import"));
     const char *name;
     TRY(rnl_onnx_keyword(reader, rnl_onnx_plain_domain(domain.view), &name));
-    for (size_t i = 0; i < reader->opset_count; i++) {
-        if (reader->opsets[i].domain != name && strcmp(reader->opsets[i].domain, name) != 0)
+    for (size_t i = 0; i < *count; i++) {
+        if (opsets[i].domain != name && strcmp(opsets[i].domain, name) != 0)
             continue;
-        if (reader->opsets[i].version == message.version)
+        if (opsets[i].version == message.version)
             return RNL_OK;
         return FAIL(RNL_INVALID_ARGUMENT, "%s imports the domain '%s' with opset %" PRId64 " and with %" PRId64,
-                    reader->label, name, reader->opsets[i].version, message.version);
+                    reader->label, name, opsets[i].version, message.version);
     }
-    if (reader->opset_count == RNL_ONNX_MAX_IMPORTS)
+    if (*count == RNL_ONNX_MAX_IMPORTS)
         return FAIL(RNL_RESOURCE_EXHAUSTED, "%s imports more than %d domains", reader->label, RNL_ONNX_MAX_IMPORTS);
-    reader->opsets[reader->opset_count++] = (rnl_opset){name, message.version};
+    opsets[(*count)++] = (rnl_opset){name, message.version};
     return RNL_OK;
+}
+
+static rnl_status read_opset(rnl_reader *reader, rnl_view bytes)
+{
+    return rnl_onnx_read_opset(reader, bytes, reader->opsets, &reader->opset_count);
 }
 
 static rnl_status read_metadata(rnl_reader *reader, rnl_view bytes)
@@ -70,29 +69,6 @@ static rnl_status read_metadata(rnl_reader *reader, rnl_view bytes)
     TRY(rnl_onnx_text(reader, key.view, &entry->key));
     TRY(rnl_onnx_raw_text(reader, value.view, &entry->value));
     reader->metadata_count++;
-    return RNL_OK;
-}
-
-static rnl_status read_function(rnl_reader *reader, rnl_view bytes)
-{
-    rnl_view_field name = {.reader = reader}, domain = {.reader = reader};
-    rnl_pb_Function message = {.name = RNL_ONNX_VIEW(&name), .domain = RNL_ONNX_VIEW(&domain)};
-    TRY(rnl_onnx_decode(reader, bytes, rnl_pb_Function_fields, &message, "a function"));
-    if (reader->function_count == RNL_ONNX_MAX_FUNCTIONS)
-        return FAIL(RNL_RESOURCE_EXHAUSTED, "%s has more than %d functions", reader->label, RNL_ONNX_MAX_FUNCTIONS);
-    const char *name_text, *domain_text;
-    TRY(rnl_onnx_keyword(reader, name.view, &name_text));
-    TRY(rnl_onnx_keyword(reader, rnl_onnx_plain_domain(domain.view), &domain_text));
-    char key[RNL_ONNX_KEY_BYTES];
-    size_t length = rnl_onnx_function_key(name_text, domain_text, key);
-    if (rnl_names_find(&reader->functions, reader->function_keys, sizeof *reader->function_keys, key, length) !=
-        RNL_NAME_UNKNOWN)
-        return RNL_OK; /* an overload of one that is known */
-    TRY(rnl_grow(&reader->function_keys, &reader->function_capacity, reader->function_count + 1,
-                 sizeof *reader->function_keys));
-    TRY(rnl_zone_text(&reader->graph->zone, key, length, &reader->function_keys[reader->function_count]));
-    TRY(rnl_names_add(&reader->functions, key, length, (uint32_t)reader->function_count));
-    reader->function_count++;
     return RNL_OK;
 }
 
@@ -119,7 +95,7 @@ static bool on_metadata(pb_istream_t *stream, const pb_field_t *field, void **ar
 static bool on_function(pb_istream_t *stream, const pb_field_t *field, void **arg)
 {
     (void)field;
-    return read_with(stream, *arg, read_function);
+    return read_with(stream, *arg, rnl_onnx_read_function);
 }
 
 static rnl_status check_opsets(rnl_reader *reader)
@@ -153,6 +129,7 @@ static rnl_status keep_info(rnl_reader *reader, const model_fields *model)
 rnl_status rnl_onnx_read_graph(rnl_reader *reader, rnl_view bytes)
 {
     TRY(rnl_onnx_survey(reader, bytes));
+    TRY(rnl_onnx_count_calls(reader, bytes));
     TRY(rnl_onnx_read_values(reader, bytes));
     TRY(rnl_onnx_read_nodes(reader, bytes));
     return rnl_onnx_read_outputs(reader);
@@ -176,5 +153,6 @@ rnl_status rnl_onnx_read_model(rnl_reader *reader)
     reader->graph->info.ir_version = message.ir_version;
     TRY(check_opsets(reader));
     TRY(keep_info(reader, &model));
+    TRY(rnl_onnx_count_functions(reader));
     return rnl_onnx_read_graph(reader, model.graph);
 }

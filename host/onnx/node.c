@@ -28,9 +28,11 @@ static rnl_status add_input(rnl_reader *reader, rnl_view name, bool is_in_file)
     if (reader->node_input_count == RNL_MAX_NODE_INPUTS)
         return too_many(reader, "inputs");
     uint32_t value = RNL_NO_VALUE;
+    TRY(rnl_onnx_scoped(reader, name, &name));
     if (name.size > 0) {
         TRY(rnl_onnx_find_value(reader, name, &value));
         if (value == RNL_NO_VALUE) {
+            TRY(rnl_onnx_keep_name(reader, &name));
             TRY(rnl_grow(&reader->pending, &reader->pending_capacity, reader->pending_count + 1,
                          sizeof *reader->pending));
             reader->pending[reader->pending_count++] =
@@ -47,6 +49,7 @@ static rnl_status add_output(rnl_reader *reader, rnl_view name)
     if (reader->node_output_count == RNL_MAX_NODE_INPUTS)
         return too_many(reader, "outputs");
     uint32_t value = RNL_NO_VALUE;
+    TRY(rnl_onnx_scoped(reader, name, &name));
     if (name.size > 0) {
         TRY(rnl_onnx_define_value(reader, name, "a node's output", &value), "node %zu", node_index(reader));
         reader->graph->values[value].producer = (uint32_t)node_index(reader);
@@ -79,32 +82,26 @@ static bool on_attribute(pb_istream_t *stream, const pb_field_t *field, void **a
     return rnl_onnx_take(reader, stream, &bytes) && rnl_onnx_ok(reader, rnl_onnx_read_attribute(reader, bytes));
 }
 
-static rnl_status find_opset(const rnl_reader *reader, rnl_node *node)
+static bool find_import(const rnl_opset *opsets, size_t count, rnl_node *node)
 {
-    for (size_t i = 0; i < reader->opset_count; i++)
-        if (strcmp(reader->opsets[i].domain, node->domain) == 0) {
-            node->opset = reader->opsets[i].version;
-            return RNL_OK;
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(opsets[i].domain, node->domain) == 0) {
+            node->opset = opsets[i].version;
+            return true;
         }
-    return FAIL(RNL_INVALID_ARGUMENT, "%s uses the operator domain '%s' without importing it", reader->label,
-                node->domain[0] ? node->domain : "ai.onnx");
+    return false;
 }
 
-/* What stands against running this node, whatever its operator. */
-static const char *refusal_of(const rnl_reader *reader, const rnl_node *node, const node_fields *fields)
+/* A function has imports of its own; what it does not import, the model may. */
+static rnl_status find_opset(const rnl_reader *reader, rnl_node *node)
 {
-    if (fields->overload.view.size > 0)
-        return "it names an overload of a function, which is not supported";
-    while (reader->parent)
-        reader = reader->parent; /* which has read the functions */
-    if (reader->function_count == 0)
-        return NULL;
-    char key[RNL_ONNX_KEY_BYTES];
-    size_t length = rnl_onnx_function_key(node->op_type, node->domain, key);
-    if (rnl_names_find(&reader->functions, reader->function_keys, sizeof *reader->function_keys, key, length) ==
-        RNL_NAME_UNKNOWN)
-        return NULL;
-    return "its operator is a function inside the model, which is not supported";
+    const rnl_scope *scope = rnl_onnx_call(reader);
+    const rnl_function *function = scope ? scope->function : NULL;
+    if ((function && find_import(function->opsets, function->opset_count, node)) ||
+        find_import(reader->opsets, reader->opset_count, node))
+        return RNL_OK;
+    return FAIL(RNL_INVALID_ARGUMENT, "%s uses the operator domain '%s' without importing it", reader->label,
+                node->domain[0] ? node->domain : "ai.onnx");
 }
 
 /* What the node's subgraphs capture is an input of the node. */
@@ -147,18 +144,25 @@ static rnl_status finish_node(rnl_reader *reader, node_fields *fields)
     rnl_node *node = &reader->graph->nodes[node_index(reader)];
     if (fields->op_type.view.size == 0)
         return FAIL(RNL_INVALID_ARGUMENT, "node %zu of %s names no operator", node_index(reader), reader->label);
-    TRY(rnl_onnx_text(reader, fields->name.view, &node->name));
+    rnl_view name;
+    TRY(rnl_onnx_scoped(reader, fields->name.view, &name));
+    TRY(rnl_onnx_text(reader, name, &node->name));
     TRY(rnl_onnx_keyword(reader, fields->op_type.view, &node->op_type));
     TRY(rnl_onnx_keyword(reader, rnl_onnx_plain_domain(fields->domain.view), &node->domain));
     TRY(find_opset(reader, node));
-    node->refusal = refusal_of(reader, node, fields);
+    if (fields->overload.view.size > 0)
+        node->refusal = "it names an overload of a function that the model does not have";
     TRY(copy_lists(reader, node));
     reader->graph->node_count++;
     return RNL_OK;
 }
 
-static rnl_status read_node(rnl_reader *reader, rnl_view bytes)
+rnl_status rnl_onnx_read_node(rnl_reader *reader, rnl_view bytes)
 {
+    rnl_function *function;
+    TRY(rnl_onnx_find_function(reader, bytes, &function));
+    if (function)
+        return rnl_onnx_inline(reader, function, bytes);
     const rnl_view_field none = {.reader = reader};
     node_fields fields = {none, none, none, none};
     rnl_pb_Node message = {.input = {{on_input}, reader},
@@ -178,8 +182,8 @@ static rnl_status read_node(rnl_reader *reader, rnl_view bytes)
 /* In a file of very many nodes, those that were read need not stay in memory. */
 static void forget_nodes(rnl_reader *reader, const uint8_t *read_up_to)
 {
-    if (reader->parent)
-        return; /* whoever reads the outermost graph does it */
+    if (reader->parent || reader->function_count > 0)
+        return; /* whoever reads the outermost graph does it; functions are read again */
     if (!reader->nodes_kept || (size_t)(read_up_to - reader->nodes_kept) > FORGET_BYTES) {
         if (reader->nodes_kept)
             rnl_map_forget(&reader->graph->file, reader->nodes_kept, (size_t)(read_up_to - reader->nodes_kept));
@@ -195,7 +199,7 @@ static bool on_node(pb_istream_t *stream, const pb_field_t *field, void **arg)
     if (!rnl_onnx_take(reader, stream, &bytes))
         return false;
     forget_nodes(reader, bytes.data);
-    return rnl_onnx_ok(reader, read_node(reader, bytes));
+    return rnl_onnx_ok(reader, rnl_onnx_read_node(reader, bytes));
 }
 
 /* Inputs named before what produces them. */

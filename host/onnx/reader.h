@@ -2,8 +2,8 @@
 /*
  * The reader's parts, in the order in which a file passes through them: load.c opens it, model.c reads the outermost
  * message, survey.c walks all nested messages once (depth, counts), values.c makes the values that the file gives,
- * node.c, attribute.c and subgraph.c the nodes. tensor.c and tensor_data.c read tensors, external.c their data in other
- * files.
+ * node.c, attribute.c and subgraph.c the nodes; functions.c looks at the model's functions before, inline.c puts their
+ * nodes where they are called. tensor.c and tensor_data.c read tensors, external.c their data in other files.
  */
 #ifndef RUNNEL_ONNX_READER_H
 #define RUNNEL_ONNX_READER_H
@@ -23,6 +23,7 @@
 #define RNL_ONNX_MAX_METADATA 65536
 #define RNL_ONNX_MAX_IMPORTS 64
 #define RNL_ONNX_MAX_FUNCTIONS 4096
+#define RNL_ONNX_MAX_CALLED_BYTES (1 << 30) /* of functions, once for each call */
 #define RNL_ONNX_MAX_EXTERNAL 4096
 #define RNL_ONNX_MAX_KEYWORD_BYTES 200
 #define RNL_ONNX_MAX_TYPE 28 /* TensorProto.DataType */
@@ -43,6 +44,36 @@ typedef struct rnl_opset {
     const char *domain;
     int64_t version;
 } rnl_opset;
+
+typedef enum rnl_function_state { RNL_FUNCTION_NEW, RNL_FUNCTION_COUNTING, RNL_FUNCTION_COUNTED } rnl_function_state;
+
+/* A function of the model. All but the first three are known once it is counted. */
+typedef struct rnl_function {
+    const char *key; /* as rnl_onnx_function_key makes it; first, for rnl_names */
+    const char *name;
+    rnl_view bytes;
+    rnl_names parameters; /* of parameter_names: inputs, then outputs */
+    const char **parameter_names;
+    size_t parameter_capacity, input_count, output_count;
+    const rnl_attribute *defaults;                 /* attributes that a call may leave out, with their values */
+    const char *declared[RNL_ONNX_MAX_ATTRIBUTES]; /* attributes without a default value */
+    size_t default_count, declared_count;
+    const rnl_opset *opsets;
+    size_t opset_count;
+    rnl_function_state state;
+    size_t nodes, node_outputs; /* of one call, with the calls in it */
+    unsigned depth;             /* 1: it calls no other */
+} rnl_function;
+
+/* A call whose nodes are being read. */
+typedef struct rnl_scope {
+    const struct rnl_scope *outer; /* the call that this one is in; NULL: none */
+    const rnl_function *function;
+    const char *prefix;        /* of names that are no parameters */
+    rnl_view *actual;          /* the parameters' names in the graph; empty: left out */
+    rnl_attribute *attributes; /* that the call gives */
+    size_t attribute_count;
+} rnl_scope;
 
 /* A node's input whose producer the file had not named yet. */
 typedef struct rnl_pending_input {
@@ -66,9 +97,14 @@ typedef struct rnl_reader {
     size_t keyword_count, keyword_capacity;
     rnl_opset opsets[RNL_ONNX_MAX_IMPORTS];
     size_t opset_count;
-    rnl_names functions;        /* of function_keys */
-    const char **function_keys; /* name and domain, as rnl_onnx_function_key makes them */
-    size_t function_count, function_capacity;
+    rnl_names functions; /* of function_list */
+    rnl_function *function_list;
+    size_t function_count, function_capacity, call_count, called_bytes;
+    unsigned counting_depth;
+    const rnl_scope *scope;  /* whose names are read; NULL: the graph's own */
+    const rnl_scope *within; /* the call that a subgraph is in: what it captures has names of the call's */
+    char *scope_text;        /* the last name that was made for a scope */
+    size_t scope_text_capacity;
     rnl_metadata *metadata;
     size_t metadata_count, metadata_capacity;
 
@@ -146,12 +182,11 @@ RNL_NODISCARD rnl_status rnl_onnx_indices(rnl_reader *reader, const uint32_t *in
 /* ---- survey.c ---- */
 
 RNL_NODISCARD rnl_status rnl_onnx_survey(rnl_reader *reader, rnl_view graph);
+/* The same of what a function's nodes nest. */
+RNL_NODISCARD rnl_status rnl_onnx_survey_function(rnl_reader *reader, rnl_view function);
 
 /* ---- model.c ---- */
 
-#define RNL_ONNX_KEY_BYTES (8 * RNL_ONNX_MAX_KEYWORD_BYTES + 2) /* escaped, a byte may take four */
-/* One text for an operator's name and domain; returns its length. */
-size_t rnl_onnx_function_key(const char *name, const char *domain, char key[RNL_ONNX_KEY_BYTES]);
 /* "" for "ai.onnx", which is another way to write the default domain. */
 rnl_view rnl_onnx_plain_domain(rnl_view domain);
 
@@ -159,6 +194,41 @@ rnl_view rnl_onnx_plain_domain(rnl_view domain);
 RNL_NODISCARD rnl_status rnl_onnx_read_graph(rnl_reader *reader, rnl_view bytes);
 /* Reads the whole model into the reader's graph, unfinished. */
 RNL_NODISCARD rnl_status rnl_onnx_read_model(rnl_reader *reader);
+
+/* Adds one import to a list of at most RNL_ONNX_MAX_IMPORTS. */
+RNL_NODISCARD rnl_status rnl_onnx_read_opset(rnl_reader *reader, rnl_view bytes, rnl_opset *opsets, size_t *count);
+
+/* ---- functions.c ---- */
+
+#define RNL_ONNX_KEY_BYTES (12 * RNL_ONNX_MAX_KEYWORD_BYTES + 3) /* escaped, a byte may take four */
+/* One text for a function's name, domain and overload; returns its length. */
+size_t rnl_onnx_function_key(const char *name, const char *domain, const char *overload, char key[RNL_ONNX_KEY_BYTES]);
+/* Keeps a function for rnl_onnx_find_function. */
+RNL_NODISCARD rnl_status rnl_onnx_read_function(rnl_reader *reader, rnl_view bytes);
+void rnl_onnx_free_functions(rnl_reader *reader);
+/* Looks at all functions of the model, and how much a call of each adds. */
+RNL_NODISCARD rnl_status rnl_onnx_count_functions(rnl_reader *reader);
+/* Adds what the functions that a graph calls will put into it to the survey's counts. */
+RNL_NODISCARD rnl_status rnl_onnx_count_calls(rnl_reader *reader, rnl_view graph);
+/* The function that a node calls; NULL: an operator. */
+RNL_NODISCARD rnl_status rnl_onnx_find_function(rnl_reader *reader, rnl_view node, rnl_function **out_function);
+
+/* ---- inline.c ---- */
+
+/* The call around what is being read, whose attributes and imports count; NULL: none. */
+const rnl_scope *rnl_onnx_call(const rnl_reader *reader);
+/* The reader of the model's own graph, which has read the functions. */
+rnl_reader *rnl_onnx_root(rnl_reader *reader);
+
+/* Reads the function's nodes in the place of the node that calls it. */
+RNL_NODISCARD rnl_status rnl_onnx_inline(rnl_reader *reader, const rnl_function *function, rnl_view node);
+/* A value's name as the graph has it. It may lie in a buffer that the next call reuses. */
+RNL_NODISCARD rnl_status rnl_onnx_scoped(rnl_reader *reader, rnl_view name, rnl_view *out_view);
+/* A name of rnl_onnx_scoped, to be kept. */
+RNL_NODISCARD rnl_status rnl_onnx_keep_name(rnl_reader *reader, rnl_view *name);
+/* The function's attribute that the attribute `name` refers to; NULL: the call gives none, and there is no default. */
+RNL_NODISCARD rnl_status rnl_onnx_refer(rnl_reader *reader, const char *name, rnl_view reference,
+                                        const rnl_attribute **out_attribute);
 
 /* ---- values.c ---- */
 
@@ -186,6 +256,8 @@ RNL_NODISCARD rnl_status rnl_onnx_read_value_info(rnl_reader *reader, rnl_view b
 /* ---- node.c, attribute.c ---- */
 
 RNL_NODISCARD rnl_status rnl_onnx_read_nodes(rnl_reader *reader, rnl_view graph);
+/* Appends a node to the graph, or those of the function that it calls. */
+RNL_NODISCARD rnl_status rnl_onnx_read_node(rnl_reader *reader, rnl_view bytes);
 /* Appends to the reader's attributes. */
 RNL_NODISCARD rnl_status rnl_onnx_read_attribute(rnl_reader *reader, rnl_view bytes);
 

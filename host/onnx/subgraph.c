@@ -57,6 +57,7 @@ static rnl_status open_inner(rnl_reader *outer, const char *attribute, rnl_reade
     TRY(make_label(outer, attribute, &label));
     TRY(rnl_onnx_reader_create(outer->graph, label, outer->file, &inner));
     inner->parent = outer;
+    inner->within = rnl_onnx_call(outer);
     inner->folder_path = outer->folder_path;
     memcpy(inner->opsets, outer->opsets, sizeof inner->opsets);
     inner->opset_count = outer->opset_count;

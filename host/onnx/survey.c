@@ -7,15 +7,16 @@
 
 enum { GRAPH_NODE = 1, GRAPH_INITIALIZER = 5, GRAPH_INPUT = 11, GRAPH_OUTPUT = 12, GRAPH_SPARSE = 15 };
 enum { NODE_OUTPUT = 2, NODE_ATTRIBUTE = 5 };
+enum { FUNCTION_NODE = 7 };
 enum { ATTRIBUTE_GRAPH = 6, ATTRIBUTE_GRAPHS = 11 };
 
-typedef enum message_kind { GRAPH, NODE, ATTRIBUTE } message_kind;
+typedef enum message_kind { GRAPH, NODE, ATTRIBUTE, FUNCTION } message_kind;
 
 #define GRAPH_DEPTH 2 /* of the model's own graph; the model is 1 */
 
 static void count_field(rnl_survey *survey, message_kind kind, uint32_t tag, unsigned depth)
 {
-    survey->all_nodes += kind == GRAPH && tag == GRAPH_NODE;
+    survey->all_nodes += (kind == GRAPH && tag == GRAPH_NODE) || (kind == FUNCTION && tag == FUNCTION_NODE);
     survey->node_outputs += kind == NODE && tag == NODE_OUTPUT && depth == GRAPH_DEPTH + 1;
     if (kind != GRAPH || depth != GRAPH_DEPTH)
         return;
@@ -51,13 +52,15 @@ static rnl_status check_counts(const rnl_reader *reader)
 /* Whether a field holds messages that may hold further graphs. */
 static bool nests(message_kind kind, uint32_t tag, message_kind *out_kind)
 {
-    static const message_kind inner[] = {NODE, ATTRIBUTE, GRAPH};
+    static const message_kind inner[] = {NODE, ATTRIBUTE, GRAPH, NODE};
     *out_kind = inner[kind];
     switch (kind) {
     case GRAPH:
         return tag == GRAPH_NODE;
     case NODE:
         return tag == NODE_ATTRIBUTE;
+    case FUNCTION:
+        return tag == FUNCTION_NODE;
     default:
         return tag == ATTRIBUTE_GRAPH || tag == ATTRIBUTE_GRAPHS;
     }
@@ -101,14 +104,25 @@ static bool walk(rnl_reader *reader, pb_istream_t *stream, message_kind kind, un
     return end;
 }
 
-rnl_status rnl_onnx_survey(rnl_reader *reader, rnl_view graph)
+static rnl_status survey(rnl_reader *reader, rnl_view bytes, message_kind kind, unsigned depth, const char *what)
 {
-    pb_istream_t stream = pb_istream_from_buffer(graph.data, graph.size);
-    bool sound = walk(reader, &stream, GRAPH, GRAPH_DEPTH);
+    pb_istream_t stream = pb_istream_from_buffer(bytes.data, bytes.size);
+    bool sound = walk(reader, &stream, kind, depth);
     if (reader->status != RNL_OK)
         return reader->status;
     if (!sound)
-        return FAIL(RNL_DATA_LOSS, "%s is not an ONNX model, or damaged: its graph cannot be read (%s)", reader->label,
+        return FAIL(RNL_DATA_LOSS, "%s is not an ONNX model, or damaged: %s cannot be read (%s)", reader->label, what,
                     PB_GET_ERROR(&stream));
     return RNL_OK;
+}
+
+rnl_status rnl_onnx_survey(rnl_reader *reader, rnl_view graph)
+{
+    return survey(reader, graph, GRAPH, GRAPH_DEPTH, "its graph");
+}
+
+/* Deeper than the graph, so that none of it is counted as the graph's own. */
+rnl_status rnl_onnx_survey_function(rnl_reader *reader, rnl_view function)
+{
+    return survey(reader, function, FUNCTION, GRAPH_DEPTH + 2, "a function");
 }
