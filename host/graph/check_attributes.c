@@ -27,7 +27,7 @@ static bool type_fits(const rnl_node *node, const rnl_attribute *attribute)
                             "largest sorted fmod upper blocksize start end num_outputs batch_dims antialias "
                             "exclude_outside saturate dtype stash_type training_mode spatial p num_groups is_test "
                             "is_causal hidden_size linear_before_reset detect_negative detect_positive "
-                            "num_scan_inputs center_point_box sorted "},
+                            "num_scan_inputs center_point_box sorted layout input_forget "},
         {RNL_ATTRIBUTE_STRING, " auto_pad mode nearest_mode coordinate_transformation_mode keep_aspect_ratio_policy "
                                "direction equation approximate reduction padding_mode "},
         {RNL_ATTRIBUTE_FLOATS, " scales activation_alpha activation_beta value_floats "},

@@ -77,6 +77,9 @@ rnl_status rnl_infer_qgemm(rnl_op_context *context);
 rnl_status rnl_infer_dynamic_quantize_matmul(rnl_op_context *context);
 rnl_status rnl_infer_matmul_integer_to_float(rnl_op_context *context);
 
+/* op_recurrent.c */
+rnl_status rnl_infer_recurrent(rnl_op_context *context);
+
 /* eval_unary.c, eval_binary.c */
 rnl_status rnl_evaluate_unary(rnl_op_context *context);
 rnl_status rnl_evaluate_isnan(rnl_op_context *context);

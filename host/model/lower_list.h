@@ -41,6 +41,8 @@ rnl_status rnl_lower_mean_variance_norm(rnl_lowering *lowering);
 rnl_status rnl_lower_lp_norm(rnl_lowering *lowering);
 rnl_status rnl_lower_lrn(rnl_lowering *lowering);
 
+rnl_status rnl_lower_recurrent(rnl_lowering *lowering); /* RNN, GRU, LSTM */
+
 rnl_status rnl_lower_conv(rnl_lowering *lowering);
 rnl_status rnl_lower_conv_transpose(rnl_lowering *lowering);
 rnl_status rnl_lower_pool(rnl_lowering *lowering);
