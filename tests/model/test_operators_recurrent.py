@@ -232,7 +232,7 @@ class RecurrentTest(unittest.TestCase):
                 self.check("LSTM", self.tensors("LSTM", 3, 2, 3, 4), outputs=outputs, hidden_size=4)
 
     def test_types(self):
-        for dtype, op_type in itertools.product(("f16", "bf16", "f64"), ("GRU", "LSTM")):
+        for dtype, op_type in (("f16", "LSTM"), ("bf16", "GRU"), ("f64", "LSTM")):
             with self.subTest(dtype=dtype, op_type=op_type):
                 optional = ("B", "initial_h", "sequence_lens") + (("initial_c", "P") if op_type == "LSTM" else ())
                 given = self.tensors(op_type, 4, 3, 5, 19, optional, 0, 2)
