@@ -15,6 +15,8 @@
 // check: -DOP=OP_COPY -DARITY=1 -DT_DST=F16 -DT0=BF16 -DINDEX64
 // check: -DOP=OP_COPY -DARITY=1 -DT_DST=U8 -DT0=F32 -DROWS
 // check: -DOP=OP_ERF -DARITY=1 -DT_DST=F64 -DT0=F64 -DUSE_F64
+// check: -DOP=OP_SHRINK -DARITY=1 -DPARAMETERS=2 -DT_DST=I64 -DT0=I64
+// check: -DOP=OP_SHIFT_RIGHT -DARITY=2 -DT_DST=I8 -DT0=I8 -DT1=I8
 #include "common.clh"
 #include "walk.clh"
 #include "map_ops.clh"
@@ -36,7 +38,11 @@
 #endif
 #elif ARITY == 2
 #define FOR_SOURCES(X) X(0) X(1)
+#if PARAMETERS == 1
+#define RESULT OP(x0, x1, param0)
+#else
 #define RESULT OP(x0, x1)
+#endif
 #elif ARITY == 3
 #define FOR_SOURCES(X) X(0) X(1) X(2)
 #define RESULT OP(x0, x1, x2)

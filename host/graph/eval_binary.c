@@ -144,6 +144,57 @@ static uint64_t u_xor(uint64_t a, uint64_t b)
     return !a != !b;
 }
 
+static int64_t i_bit_and(int64_t a, int64_t b)
+{
+    return a & b;
+}
+
+static int64_t i_bit_or(int64_t a, int64_t b)
+{
+    return a | b;
+}
+
+static int64_t i_bit_xor(int64_t a, int64_t b)
+{
+    return a ^ b;
+}
+
+static uint64_t u_bit_and(uint64_t a, uint64_t b)
+{
+    return a & b;
+}
+
+static uint64_t u_bit_or(uint64_t a, uint64_t b)
+{
+    return a | b;
+}
+
+static uint64_t u_bit_xor(uint64_t a, uint64_t b)
+{
+    return a ^ b;
+}
+
+/* What a narrower type loses, storing takes off. */
+static int64_t i_left(int64_t a, int64_t b)
+{
+    return b < 0 || b > 63 ? 0 : (int64_t)((uint64_t)a << b);
+}
+
+static int64_t i_right(int64_t a, int64_t b)
+{
+    return b < 0 || b > 63 ? -(a < 0) : a >> b;
+}
+
+static uint64_t u_left(uint64_t a, uint64_t b)
+{
+    return b > 63 ? 0 : a << b;
+}
+
+static uint64_t u_right(uint64_t a, uint64_t b)
+{
+    return b > 63 ? 0 : a >> b;
+}
+
 typedef struct binary_row {
     const char *op_type;
     double (*floats)(double a, double b);
@@ -152,12 +203,25 @@ typedef struct binary_row {
 } binary_row;
 
 static const binary_row rows[] = {
-    {"Add", f_add, i_add, u_add},         {"Sum", f_add, NULL, NULL},           {"Mean", f_add, NULL, NULL},
-    {"Sub", f_sub, i_sub, u_sub},         {"Mul", f_mul, i_mul, u_mul},         {"Div", f_div, i_div, u_div},
-    {"Mod", f_mod, i_mod, u_mod},         {"Max", rnl_float_max, i_max, u_max}, {"Min", rnl_float_min, i_min, u_min},
-    {"PRelu", f_prelu, i_prelu, u_first}, {"And", NULL, NULL, u_and},           {"Or", NULL, NULL, u_or},
+    {"Add", f_add, i_add, u_add},
+    {"Sum", f_add, NULL, NULL},
+    {"Mean", f_add, NULL, NULL},
+    {"Sub", f_sub, i_sub, u_sub},
+    {"Mul", f_mul, i_mul, u_mul},
+    {"Div", f_div, i_div, u_div},
+    {"Mod", f_mod, i_mod, u_mod},
+    {"Max", rnl_float_max, i_max, u_max},
+    {"Min", rnl_float_min, i_min, u_min},
+    {"PRelu", f_prelu, i_prelu, u_first},
+    {"And", NULL, NULL, u_and},
+    {"Or", NULL, NULL, u_or},
     {"Xor", NULL, NULL, u_xor},
+    {"BitwiseAnd", NULL, i_bit_and, u_bit_and},
+    {"BitwiseOr", NULL, i_bit_or, u_bit_or},
+    {"BitwiseXor", NULL, i_bit_xor, u_bit_xor},
 };
+static const binary_row left_row = {"BitShift", NULL, i_left, u_left};
+static const binary_row right_row = {"BitShift", NULL, i_right, u_right};
 static const binary_row fmod_row = {"Mod", fmod, i_fmod, u_mod};
 
 static rnl_status find_row(const rnl_op_context *context, const binary_row **out_row)
@@ -170,6 +234,8 @@ static rnl_status find_row(const rnl_op_context *context, const binary_row **out
             row = &rows[i];
     if (strcmp(node->op_type, "Mod") == 0 && rnl_node_int(node, "fmod", 0) != 0)
         row = &fmod_row;
+    if (strcmp(node->op_type, "BitShift") == 0)
+        row = strcmp(rnl_node_string(node, "direction", ""), "LEFT") == 0 ? &left_row : &right_row;
     rnl_number_kind kind = rnl_dtype_kind(context->inputs[0].dtype);
     if (!row || (kind == RNL_NUMBER_FLOAT && !row->floats) || (kind == RNL_NUMBER_SIGNED && !row->integers) ||
         (kind == RNL_NUMBER_UNSIGNED && !row->naturals))

@@ -93,6 +93,28 @@ static double f_gelu(double x, double p0, double p1)
     return 0.5 * x * (1 + inner);
 }
 
+static double f_celu(double x, double p0, double p1)
+{
+    (void)p1;
+    return x < 0 ? p0 * expm1(x / p0) : x;
+}
+
+static double f_mish(double x, double p0, double p1)
+{
+    return x * tanh(f_softplus(x, p0, p1));
+}
+
+static double f_swish(double x, double p0, double p1)
+{
+    return x * f_sigmoid(p0 * x, p0, p1);
+}
+
+static double f_thresholded_relu(double x, double p0, double p1)
+{
+    (void)p1;
+    return x > p0 ? x : 0;
+}
+
 #define LIBRARY(function)                                                                                              \
     static double f_##function(double x, double p0, double p1)                                                         \
     {                                                                                                                  \
@@ -109,6 +131,15 @@ LIBRARY(ceil)
 LIBRARY(rint)
 LIBRARY(sin)
 LIBRARY(cos)
+LIBRARY(tan)
+LIBRARY(asin)
+LIBRARY(acos)
+LIBRARY(atan)
+LIBRARY(sinh)
+LIBRARY(cosh)
+LIBRARY(asinh)
+LIBRARY(acosh)
+LIBRARY(atanh)
 
 static uint64_t i_neg(uint64_t x, bool is_signed)
 {
@@ -135,6 +166,12 @@ static uint64_t i_not(uint64_t x, bool is_signed)
 {
     (void)is_signed;
     return !x;
+}
+
+static uint64_t i_bit_not(uint64_t x, bool is_signed)
+{
+    (void)is_signed;
+    return ~x;
 }
 
 typedef struct unary_row {
@@ -171,6 +208,20 @@ static const unary_row rows[] = {
     {"Round", f_rint, NULL, {NULL}, {0}},
     {"Sin", f_sin, NULL, {NULL}, {0}},
     {"Cos", f_cos, NULL, {NULL}, {0}},
+    {"Tan", f_tan, NULL, {NULL}, {0}},
+    {"Asin", f_asin, NULL, {NULL}, {0}},
+    {"Acos", f_acos, NULL, {NULL}, {0}},
+    {"Atan", f_atan, NULL, {NULL}, {0}},
+    {"Sinh", f_sinh, NULL, {NULL}, {0}},
+    {"Cosh", f_cosh, NULL, {NULL}, {0}},
+    {"Asinh", f_asinh, NULL, {NULL}, {0}},
+    {"Acosh", f_acosh, NULL, {NULL}, {0}},
+    {"Atanh", f_atanh, NULL, {NULL}, {0}},
+    {"Mish", f_mish, NULL, {NULL}, {0}},
+    {"Celu", f_celu, NULL, {"alpha"}, {1}},
+    {"Swish", f_swish, NULL, {"alpha"}, {1}},
+    {"ThresholdedRelu", f_thresholded_relu, NULL, {"alpha"}, {1}},
+    {"BitwiseNot", NULL, i_bit_not, {NULL}, {0}},
 };
 
 static const unary_row *find_row(const char *op_type)
@@ -219,6 +270,20 @@ rnl_status rnl_evaluate_isnan(rnl_op_context *context)
     for (int64_t i = 0, count = rnl_desc_elements(input); i < count; i++) {
         rnl_number x = {.u = isnan(rnl_element_load(input->host, i, input->dtype).f)};
         rnl_element_store(context->results[0], i, RNL_BOOL, x);
+    }
+    return RNL_OK;
+}
+
+rnl_status rnl_evaluate_isinf(rnl_op_context *context)
+{
+    TRY(rnl_evaluate_begin(context));
+    const rnl_tensor_desc *input = &context->inputs[0];
+    const bool positive = rnl_node_int(context->node, "detect_positive", 1) != 0;
+    const bool negative = rnl_node_int(context->node, "detect_negative", 1) != 0;
+    for (int64_t i = 0, count = rnl_desc_elements(input); i < count; i++) {
+        const double x = rnl_element_load(input->host, i, input->dtype).f;
+        rnl_number found = {.u = isinf(x) && (x > 0 ? positive : negative)};
+        rnl_element_store(context->results[0], i, RNL_BOOL, found);
     }
     return RNL_OK;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graph/op_common.h"
 #include "graph/op_rows.h"
+#include <string.h>
 
 rnl_status rnl_infer_unary(rnl_op_context *context)
 {
@@ -45,6 +46,30 @@ rnl_status rnl_infer_variadic(rnl_op_context *context)
 rnl_status rnl_infer_binary(rnl_op_context *context)
 {
     return rnl_infer_variadic(context);
+}
+
+rnl_status rnl_infer_bit_shift(rnl_op_context *context)
+{
+    const char *direction = rnl_node_string(context->node, "direction", "");
+    TRY(rnl_infer_variadic(context));
+    if (strcmp(direction, "LEFT") != 0 && strcmp(direction, "RIGHT") != 0)
+        return FAIL(RNL_INVALID_ARGUMENT, "attribute 'direction' of BitShift is '%.64s'; it can be LEFT or RIGHT",
+                    direction);
+    return RNL_OK;
+}
+
+/* Nothing broadcasts. */
+rnl_status rnl_infer_swiglu(rnl_op_context *context)
+{
+    const rnl_tensor_desc *a = &context->inputs[0], *b = &context->inputs[1];
+    TRY(rnl_infer_variadic(context));
+    bool same = a->rank == b->rank;
+    for (size_t i = 0; i < a->rank && same; i++)
+        same = a->shape[i] == b->shape[i];
+    if (!same)
+        return FAIL(RNL_INVALID_ARGUMENT, "SwiGLU's inputs have shapes %s and %s; they must be alike",
+                    rnl_shape_format(a->shape, a->rank).text, rnl_shape_format(b->shape, b->rank).text);
+    return RNL_OK;
 }
 
 rnl_status rnl_infer_mod(rnl_op_context *context)

@@ -18,6 +18,7 @@ extern const rnl_op_domain rnl_op_domain_onnx, rnl_op_domain_microsoft;
 #define WIDE (BIT(I32) | BIT(I64) | BIT(U32) | BIT(U64))
 #define NUMBERS RNL_TYPES_NUMERIC
 #define BYTES (BIT(I8) | BIT(U8))
+#define INTEGERS (RNL_TYPES_SIGNED | RNL_TYPES_UNSIGNED)
 #define BOOLS BIT(BOOL)
 #define ANY RNL_TYPES_ALL
 #define INPUT(index) (1u << (index))

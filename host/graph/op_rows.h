@@ -10,6 +10,8 @@ rnl_status rnl_infer_unary(rnl_op_context *context);
 rnl_status rnl_infer_isnan(rnl_op_context *context);
 rnl_status rnl_infer_gelu(rnl_op_context *context);
 rnl_status rnl_infer_binary(rnl_op_context *context);
+rnl_status rnl_infer_bit_shift(rnl_op_context *context);
+rnl_status rnl_infer_swiglu(rnl_op_context *context);
 rnl_status rnl_infer_mod(rnl_op_context *context);
 rnl_status rnl_infer_pow(rnl_op_context *context);
 rnl_status rnl_infer_compare(rnl_op_context *context);
@@ -83,6 +85,7 @@ rnl_status rnl_infer_recurrent(rnl_op_context *context);
 /* eval_unary.c, eval_binary.c */
 rnl_status rnl_evaluate_unary(rnl_op_context *context);
 rnl_status rnl_evaluate_isnan(rnl_op_context *context);
+rnl_status rnl_evaluate_isinf(rnl_op_context *context);
 rnl_status rnl_evaluate_binary(rnl_op_context *context);
 rnl_status rnl_evaluate_pow(rnl_op_context *context);
 rnl_status rnl_evaluate_compare(rnl_op_context *context);

@@ -17,10 +17,23 @@ typedef struct map_row {
 /* Sorted by name. */
 static const map_row rows[] = {
     {"Abs", RNL_MAP_ABS, 0, 0, 0, 0},
+    {"Acos", RNL_MAP_ACOS, 0, 0, 0, 0},
+    {"Acosh", RNL_MAP_ACOSH, 0, 0, 0, 0},
     {"Add", RNL_MAP_ADD, 0, 0, 0, 0},
     {"And", RNL_MAP_AND, 0, 0, 0, 0},
+    {"Asin", RNL_MAP_ASIN, 0, 0, 0, 0},
+    {"Asinh", RNL_MAP_ASINH, 0, 0, 0, 0},
+    {"Atan", RNL_MAP_ATAN, 0, 0, 0, 0},
+    {"Atanh", RNL_MAP_ATANH, 0, 0, 0, 0},
+    {"BitShift", RNL_MAP_SHIFT_LEFT, 0, 0, 0, 0},
+    {"BitwiseAnd", RNL_MAP_BIT_AND, 0, 0, 0, 0},
+    {"BitwiseNot", RNL_MAP_BIT_NOT, 0, 0, 0, 0},
+    {"BitwiseOr", RNL_MAP_BIT_OR, 0, 0, 0, 0},
+    {"BitwiseXor", RNL_MAP_BIT_XOR, 0, 0, 0, 0},
     {"Ceil", RNL_MAP_CEIL, 0, 0, 0, 0},
+    {"Celu", RNL_MAP_CELU, "alpha", 0, 1, 0},
     {"Cos", RNL_MAP_COS, 0, 0, 0, 0},
+    {"Cosh", RNL_MAP_COSH, 0, 0, 0, 0},
     {"Div", RNL_MAP_DIV, 0, 0, 0, 0},
     {"Elu", RNL_MAP_ELU, "alpha", 0, 1, 0},
     {"Equal", RNL_MAP_EQUAL, 0, 0, 0, 0},
@@ -32,6 +45,7 @@ static const map_row rows[] = {
     {"GreaterOrEqual", RNL_MAP_GREATER_EQUAL, 0, 0, 0, 0},
     {"HardSigmoid", RNL_MAP_HARD_SIGMOID, "alpha", "beta", 0.2f, 0.5f},
     {"HardSwish", RNL_MAP_HARD_SWISH, 0, 0, 0, 0},
+    {"IsInf", RNL_MAP_ISINF, 0, 0, 0, 0},
     {"IsNaN", RNL_MAP_ISNAN, 0, 0, 0, 0},
     {"LeakyRelu", RNL_MAP_LEAKY_RELU, "alpha", 0, 0.01f, 0},
     {"Less", RNL_MAP_LESS, 0, 0, 0, 0},
@@ -40,6 +54,7 @@ static const map_row rows[] = {
     {"Max", RNL_MAP_MAX, 0, 0, 0, 0},
     {"Mean", RNL_MAP_ADD, 0, 0, 0, 0},
     {"Min", RNL_MAP_MIN, 0, 0, 0, 0},
+    {"Mish", RNL_MAP_MISH, 0, 0, 0, 0},
     {"Mul", RNL_MAP_MUL, 0, 0, 0, 0},
     {"Neg", RNL_MAP_NEG, 0, 0, 0, 0},
     {"Not", RNL_MAP_NOT, 0, 0, 0, 0},
@@ -50,15 +65,21 @@ static const map_row rows[] = {
     {"Relu", RNL_MAP_RELU, 0, 0, 0, 0},
     {"Round", RNL_MAP_ROUND, 0, 0, 0, 0},
     {"Selu", RNL_MAP_SELU, "alpha", "gamma", 1.67326319217681884765625f, 1.05070102214813232421875f},
+    {"Shrink", RNL_MAP_SHRINK, "bias", "lambd", 0, 0.5f},
     {"Sigmoid", RNL_MAP_SIGMOID, 0, 0, 0, 0},
     {"Sign", RNL_MAP_SIGN, 0, 0, 0, 0},
     {"Sin", RNL_MAP_SIN, 0, 0, 0, 0},
+    {"Sinh", RNL_MAP_SINH, 0, 0, 0, 0},
     {"Softplus", RNL_MAP_SOFTPLUS, 0, 0, 0, 0},
     {"Softsign", RNL_MAP_SOFTSIGN, 0, 0, 0, 0},
     {"Sqrt", RNL_MAP_SQRT, 0, 0, 0, 0},
     {"Sub", RNL_MAP_SUB, 0, 0, 0, 0},
     {"Sum", RNL_MAP_ADD, 0, 0, 0, 0},
+    {"SwiGLU", RNL_MAP_SWIGLU, "alpha", 0, 1, 0},
+    {"Swish", RNL_MAP_SWISH, "alpha", 0, 1, 0},
+    {"Tan", RNL_MAP_TAN, 0, 0, 0, 0},
     {"Tanh", RNL_MAP_TANH, 0, 0, 0, 0},
+    {"ThresholdedRelu", RNL_MAP_THRESHOLDED_RELU, "alpha", 0, 1, 0},
     {"Where", RNL_MAP_SELECT, 0, 0, 0, 0},
     {"Xor", RNL_MAP_XOR, 0, 0, 0, 0},
 };
@@ -83,6 +104,12 @@ bool rnl_map_of_node(const rnl_node *node, rnl_map_op *out_op, float *out_p0, fl
         *out_op = RNL_MAP_GELU_TANH;
     *out_p0 = row->p0 ? rnl_node_float(node, row->p0, row->p0_absent) : 0;
     *out_p1 = row->p1 ? rnl_node_float(node, row->p1, row->p1_absent) : 0;
+    if (row->op == RNL_MAP_SHIFT_LEFT && strcmp(rnl_node_string(node, "direction", ""), "RIGHT") == 0)
+        *out_op = RNL_MAP_SHIFT_RIGHT;
+    if (row->op == RNL_MAP_ISINF) {
+        *out_p0 = rnl_node_int(node, "detect_positive", 1) != 0;
+        *out_p1 = rnl_node_int(node, "detect_negative", 1) != 0;
+    }
     return true;
 }
 

@@ -10,7 +10,9 @@ enum {
 #define ROW(op, name, types) [RNL_MAP_##op] = {name, "OP=OP_" #op, SOURCES_##op, 0, RNL_MAP_##types, false}
 #define WITH(op, name, types, parameters)                                                                              \
     [RNL_MAP_##op] = {name, "OP=OP_" #op, SOURCES_##op, parameters, RNL_MAP_##types, false}
-#define TEST(op, name, types) [RNL_MAP_##op] = {name, "OP=OP_" #op, SOURCES_##op, 0, RNL_MAP_##types, true}
+#define TEST(op, name, types) TEST_WITH(op, name, types, 0)
+#define TEST_WITH(op, name, types, parameters)                                                                         \
+    [RNL_MAP_##op] = {name, "OP=OP_" #op, SOURCES_##op, parameters, RNL_MAP_##types, true}
 
 static const rnl_map_row rows[RNL_MAP_COUNT] = {
     ROW(COPY, "Copy", ALL),
@@ -39,8 +41,24 @@ static const rnl_map_row rows[RNL_MAP_COUNT] = {
     ROW(ROUND, "Round", FLOATS),
     ROW(SIN, "Sin", FLOATS),
     ROW(COS, "Cos", FLOATS),
+    ROW(TAN, "Tan", FLOATS),
+    ROW(ASIN, "Asin", FLOATS),
+    ROW(ACOS, "Acos", FLOATS),
+    ROW(ATAN, "Atan", FLOATS),
+    ROW(SINH, "Sinh", FLOATS),
+    ROW(COSH, "Cosh", FLOATS),
+    ROW(ASINH, "Asinh", FLOATS),
+    ROW(ACOSH, "Acosh", FLOATS),
+    ROW(ATANH, "Atanh", FLOATS),
+    WITH(CELU, "Celu", FLOATS, 1),
+    ROW(MISH, "Mish", FLOATS),
+    WITH(SWISH, "Swish", FLOATS, 1),
+    WITH(SHRINK, "Shrink", NUMBERS, 2),
+    WITH(THRESHOLDED_RELU, "ThresholdedRelu", FLOATS, 1),
     TEST(NOT, "Not", BOOLS),
     TEST(ISNAN, "IsNaN", FLOATS),
+    TEST_WITH(ISINF, "IsInf", FLOATS, 2),
+    ROW(BIT_NOT, "BitwiseNot", INTEGERS),
     ROW(ADD, "Add", NUMBERS),
     ROW(SUB, "Sub", NUMBERS),
     ROW(MUL, "Mul", NUMBERS),
@@ -59,6 +77,12 @@ static const rnl_map_row rows[RNL_MAP_COUNT] = {
     TEST(AND, "And", BOOLS),
     TEST(OR, "Or", BOOLS),
     TEST(XOR, "Xor", BOOLS),
+    ROW(BIT_AND, "BitwiseAnd", INTEGERS),
+    ROW(BIT_OR, "BitwiseOr", INTEGERS),
+    ROW(BIT_XOR, "BitwiseXor", INTEGERS),
+    ROW(SHIFT_LEFT, "BitShift (left)", INTEGERS),
+    ROW(SHIFT_RIGHT, "BitShift (right)", INTEGERS),
+    WITH(SWIGLU, "SwiGLU", FLOATS, 1),
     ROW(SELECT, "Where", ALL),
     ROW(CLIP, "Clip", NUMBERS),
     WITH(NORMALIZE, "BatchNormalization", FLOATS, 1),

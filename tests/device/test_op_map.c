@@ -25,7 +25,8 @@ static void launch(map_launch *job, op_bound bound)
 
 static bool makes_bool(rnl_map_op op)
 {
-    return op == RNL_MAP_ISNAN || (op >= RNL_MAP_EQUAL && op <= RNL_MAP_XOR) || op == RNL_MAP_NOT;
+    return op == RNL_MAP_ISNAN || op == RNL_MAP_ISINF || (op >= RNL_MAP_EQUAL && op <= RNL_MAP_XOR) ||
+           op == RNL_MAP_NOT;
 }
 
 /* One dimension, contiguous, all sources alike but for SELECT's condition. */
@@ -46,7 +47,14 @@ static void fill_sources(map_launch *job, op_fill_kind kind, double low, double 
 
 static bool is_float_op(rnl_map_op op)
 {
-    return op != RNL_MAP_COPY && op != RNL_MAP_NOT && op != RNL_MAP_AND && op != RNL_MAP_OR && op != RNL_MAP_XOR;
+    static const rnl_map_op others[] = {
+        RNL_MAP_COPY,    RNL_MAP_NOT,    RNL_MAP_AND,     RNL_MAP_OR,         RNL_MAP_XOR,         RNL_MAP_BIT_NOT,
+        RNL_MAP_BIT_AND, RNL_MAP_BIT_OR, RNL_MAP_BIT_XOR, RNL_MAP_SHIFT_LEFT, RNL_MAP_SHIFT_RIGHT,
+    };
+    for (size_t i = 0; i < sizeof others / sizeof *others; ++i)
+        if (others[i] == op)
+            return false;
+    return true;
 }
 
 static void run_float_op(rnl_map_op op, rnl_dtype dtype)
@@ -80,11 +88,13 @@ END_TEST
 
 static bool is_int_op(rnl_map_op op)
 {
-    static const rnl_map_op ops[] = {
-        RNL_MAP_NEG,     RNL_MAP_ABS,           RNL_MAP_SIGN,  RNL_MAP_RELU, RNL_MAP_ADD,   RNL_MAP_SUB,
-        RNL_MAP_MUL,     RNL_MAP_DIV,           RNL_MAP_POW,   RNL_MAP_MOD,  RNL_MAP_FMOD,  RNL_MAP_MAX,
-        RNL_MAP_MIN,     RNL_MAP_PRELU,         RNL_MAP_LESS,  RNL_MAP_CLIP, RNL_MAP_EQUAL, RNL_MAP_LESS_EQUAL,
-        RNL_MAP_GREATER, RNL_MAP_GREATER_EQUAL, RNL_MAP_SELECT};
+    static const rnl_map_op ops[] = {RNL_MAP_NEG,    RNL_MAP_ABS,        RNL_MAP_SIGN,       RNL_MAP_RELU,
+                                     RNL_MAP_ADD,    RNL_MAP_SUB,        RNL_MAP_MUL,        RNL_MAP_DIV,
+                                     RNL_MAP_POW,    RNL_MAP_MOD,        RNL_MAP_FMOD,       RNL_MAP_MAX,
+                                     RNL_MAP_MIN,    RNL_MAP_PRELU,      RNL_MAP_LESS,       RNL_MAP_CLIP,
+                                     RNL_MAP_EQUAL,  RNL_MAP_LESS_EQUAL, RNL_MAP_GREATER,    RNL_MAP_GREATER_EQUAL,
+                                     RNL_MAP_SELECT, RNL_MAP_SHRINK,     RNL_MAP_BIT_NOT,    RNL_MAP_BIT_AND,
+                                     RNL_MAP_BIT_OR, RNL_MAP_BIT_XOR,    RNL_MAP_SHIFT_LEFT, RNL_MAP_SHIFT_RIGHT};
     for (size_t i = 0; i < sizeof ops / sizeof *ops; ++i)
         if (ops[i] == op)
             return true;
@@ -103,6 +113,8 @@ START_TEST(integer_operators)
     fill_sources(&job, OP_SPECIAL, low, 9);
     if (op == RNL_MAP_POW)
         op_fill(job.src[1], OP_RANDOM, low / 3, 20);
+    if (op == RNL_MAP_SHIFT_LEFT || op == RNL_MAP_SHIFT_RIGHT)
+        op_fill(job.src[1], OP_RANDOM, low / 3, (double)rnl_dtype_bytes(dtype) * 8 + 2);
     launch(&job, op_tolerance(dtype));
 }
 END_TEST

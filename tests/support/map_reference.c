@@ -18,6 +18,42 @@ static double soft_plus(double x)
     return x > 30 ? x + log1p(exp(-x)) : log1p(exp(x));
 }
 
+static double reference_more(rnl_map_op op, double x, double p0, double p1)
+{
+    switch (op) {
+    case RNL_MAP_TAN:
+        return tan(x);
+    case RNL_MAP_ASIN:
+        return asin(x);
+    case RNL_MAP_ACOS:
+        return acos(x);
+    case RNL_MAP_ATAN:
+        return atan(x);
+    case RNL_MAP_SINH:
+        return sinh(x);
+    case RNL_MAP_COSH:
+        return cosh(x);
+    case RNL_MAP_ASINH:
+        return asinh(x);
+    case RNL_MAP_ACOSH:
+        return acosh(x);
+    case RNL_MAP_ATANH:
+        return atanh(x);
+    case RNL_MAP_CELU:
+        return x < 0 ? p0 * expm1(x / p0) : x;
+    case RNL_MAP_MISH:
+        return x * tanh(soft_plus(x));
+    case RNL_MAP_SWISH:
+        return x / (1 + exp(-p0 * x));
+    case RNL_MAP_SHRINK:
+        return x < -p1 ? x + p0 : x > p1 ? x - p0 : 0;
+    case RNL_MAP_THRESHOLDED_RELU:
+        return x > p0 ? x : 0;
+    default:
+        return x;
+    }
+}
+
 static double reference_1(const map_launch *launch, double x)
 {
     const double p0 = launch->p0, p1 = launch->p1;
@@ -73,7 +109,7 @@ static double reference_1(const map_launch *launch, double x)
     case RNL_MAP_COS:
         return cos(x);
     default:
-        return x;
+        return reference_more(launch->op, x, p0, p1);
     }
 }
 
@@ -106,6 +142,8 @@ static double reference_2(const map_launch *launch, double a, double b)
         return isnan(a) || isnan(b) ? NAN : fmin(a, b);
     case RNL_MAP_PRELU:
         return a < 0 ? a * b : a;
+    case RNL_MAP_SWIGLU:
+        return a / (1 + exp(-(double)launch->p0 * a)) * b;
     default:
         return NAN;
     }
@@ -117,6 +155,8 @@ static op_value reference_float(const map_launch *launch, const op_value *v)
     switch (launch->op) {
     case RNL_MAP_ISNAN:
         return op_int(isnan(x) != 0);
+    case RNL_MAP_ISINF:
+        return op_int(isinf(x) && (x > 0 ? launch->p0 : launch->p1) != 0);
     case RNL_MAP_EQUAL:
         return op_int(x == v[1].f);
     case RNL_MAP_LESS:
@@ -161,6 +201,35 @@ static wide int_mod(wide a, wide b)
 {
     const wide rest = b ? a % b : 0;
     return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+}
+
+static wide int_shift(wide a, wide b, int bits, bool left)
+{
+    if (b < 0 || b >= bits)
+        return left || a >= 0 ? 0 : -1;
+    return left ? (wide)((uint64_t)a << b) : a >> b;
+}
+
+/* In parts of 2^30, of which float parameters are whole numbers. */
+static wide int_shrink(wide x, double bias, double bound)
+{
+    const wide part = (wide)1 << 30, at = x * part;
+    const wide added = (wide)(bias * 0x1p30), limit = (wide)(bound * 0x1p30);
+    return at < -limit ? (at + added) / part : at > limit ? (at - added) / part : 0;
+}
+
+static wide reference_bits(rnl_map_op op, wide a, wide b)
+{
+    switch (op) {
+    case RNL_MAP_BIT_NOT:
+        return ~a;
+    case RNL_MAP_BIT_AND:
+        return a & b;
+    case RNL_MAP_BIT_OR:
+        return a | b;
+    default:
+        return a ^ b;
+    }
 }
 
 /* In 128 bits nothing overflows; the harness wraps to the type. */
@@ -213,8 +282,10 @@ static wide reference_int(rnl_map_op op, wide a, wide b, wide c)
         return a || b;
     case RNL_MAP_XOR:
         return !a != !b;
-    default: /* CLIP */
+    case RNL_MAP_CLIP:
         return a < b ? (b > c ? c : b) : a > c ? c : a;
+    default:
+        return reference_bits(op, a, b);
     }
 }
 
@@ -260,5 +331,10 @@ op_value map_reference(void *user, const int64_t *at)
         return reference_float(launch, v);
     if (launch->op == RNL_MAP_POW && op_is_float(launch->src[1]->view.dtype))
         return op_int((int64_t)pow(v[0].f, v[1].f));
+    if (launch->op == RNL_MAP_SHIFT_LEFT || launch->op == RNL_MAP_SHIFT_RIGHT)
+        return (op_value){.i = (int64_t)int_shift(whole[0], whole[1], (int)rnl_dtype_bytes(type) * 8,
+                                                  launch->op == RNL_MAP_SHIFT_LEFT)};
+    if (launch->op == RNL_MAP_SHRINK)
+        return (op_value){.i = (int64_t)int_shrink(whole[0], launch->p0, launch->p1)};
     return (op_value){.i = (int64_t)reference_int(launch->op, whole[0], whole[1], whole[2])};
 }
