@@ -49,6 +49,24 @@ void rnl_edges_free(rnl_session *session)
     rnl_free(session->edges);
 }
 
+void *rnl_session_take_output(rnl_session *session, const rnl_tensor *output)
+{
+    for (size_t i = session->model->graph->input_count; output->data && i < edge_count(session); i++) {
+        rnl_edge *edge = &session->edges[i];
+        if (edge->lent != output->data)
+            continue;
+        edge->lent = NULL;
+        edge->lent_bytes = 0;
+        return output->data;
+    }
+    return NULL;
+}
+
+void rnl_output_release(void *memory)
+{
+    rnl_free(memory);
+}
+
 /* ---- In place ------------------------------------------------------------------------------------------------- */
 
 static bool writes(const rnl_step_list *list, const rnl_step *step, uint32_t slot)

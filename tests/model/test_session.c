@@ -97,6 +97,27 @@ START_TEST(test_output_tensor_is_passed_again)
 }
 END_TEST
 
+START_TEST(test_output_is_taken)
+{
+    rnl_tensor x = input_tensor(ROWS), y = {.name = "y"}, foreign = {.data = output};
+    test_ok(rnl_session_run(session, &x, 1, &y, 1));
+    float *taken = y.data;
+    ck_assert_ptr_eq(rnl_session_take_output(session, &foreign), NULL);
+    ck_assert_ptr_eq(rnl_session_take_output(session, &y), taken);
+    ck_assert_ptr_eq(rnl_session_take_output(session, &y), NULL);
+    y.data = NULL;
+    ck_assert_ptr_eq(rnl_session_take_output(session, &y), NULL);
+    input[0] += 1;
+    test_ok(rnl_session_run(session, &x, 1, &y, 1));
+    ck_assert_ptr_ne(y.data, taken);
+    check_output(y.data, ROWS);
+    input[0] -= 1;
+    check_output(taken, ROWS);
+    rnl_output_release(taken);
+    rnl_output_release(NULL);
+}
+END_TEST
+
 START_TEST(test_no_rows)
 {
     rnl_tensor x = input_tensor(0), y = {.name = "y"};
@@ -354,6 +375,7 @@ int main(void)
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, test_shapes_come_and_go);
     tcase_add_test(tcase, test_output_tensor_is_passed_again);
+    tcase_add_test(tcase, test_output_is_taken);
     tcase_add_test(tcase, test_no_rows);
     tcase_add_test(tcase, test_memory_of_the_caller);
     tcase_add_test(tcase, test_device_memory);

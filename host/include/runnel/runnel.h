@@ -194,6 +194,15 @@ typedef struct rnl_session_stats {
 } rnl_session_stats;
 RNL_API void rnl_session_get_stats(const rnl_session *session, rnl_session_stats *out_stats);
 
+/*
+ * Gives the caller the host memory that the session lent for an output of its last run: the session lends other memory
+ * the next time, and never touches this again. Returns output->data, or NULL where that is not lent by this session.
+ * Give it back with rnl_output_release, at any time and from any thread, also after the session's release.
+ */
+RNL_API RNL_NODISCARD void *rnl_session_take_output(rnl_session *session, const rnl_tensor *output);
+/* NULL is legal. */
+RNL_API void rnl_output_release(void *memory);
+
 #ifdef __cplusplus
 }
 #endif

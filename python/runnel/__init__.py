@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+"""runnel: runs ONNX models on any OpenCL device.
+
+    import runnel
+    session = runnel.Session("model.onnx")                 # or onnxruntime.InferenceSession("model.onnx")
+    outputs = session.run(None, {"x": array})
+
+Errors are subclasses of runnel.Error; their text says all that is known.
+"""
+
+from ._device import Device, DeviceInfo, get_devices
+from ._errors import (Cancelled, DataLoss, DeadlineExceeded, Error, FailedPrecondition, Internal, InvalidArgument,
+                      NotFound, ResourceExhausted, Unavailable, Unimplemented)
+from ._graph import ModelMeta, NodeArg, OperatorInfo, check_model
+from ._options import SessionOptions, StepProfile
+from ._session import Session
+
+InferenceSession = Session
+
+__version__ = "0.1.0"
+__all__ = [
+    "Cancelled", "DataLoss", "DeadlineExceeded", "Device", "DeviceInfo", "Error", "FailedPrecondition",
+    "InferenceSession", "Internal", "InvalidArgument", "ModelMeta", "NodeArg", "NotFound", "OperatorInfo",
+    "ResourceExhausted", "Session", "SessionOptions", "StepProfile", "Unavailable", "Unimplemented", "check_model",
+    "get_devices",
+]

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The structures of runnel/rt.h and runnel/runnel.h, field by field; tests/python/test_layout.py compares them with a C
+compiler's. A class is called as its structure in C, which it names in `c_name`."""
+
+from __future__ import annotations
+
+import ctypes as c
+
+MAX_RANK = 8
+
+
+def structure(c_name: str, *fields):
+    """A ctypes structure."""
+    return type(c_name, (c.Structure,), {"_fields_": list(fields), "c_name": c_name})
+
+
+Error = structure(
+    "rnl_error", ("status", c.c_int), ("native_code", c.c_int32), ("length", c.c_uint32),
+    ("lines_left_out", c.c_uint32), ("message", c.c_char * 4096))
+
+DeviceInfo = structure(
+    "rnl_device_info", ("platform_index", c.c_uint32), ("device_index", c.c_uint32), ("type", c.c_int),
+    ("name", c.c_char * 128), ("vendor", c.c_char * 64), ("platform", c.c_char * 64),
+    ("device_version", c.c_char * 96), ("driver_version", c.c_char * 64), ("opencl_c_version", c.c_char * 64),
+    ("pci_bus_id", c.c_char * 16), ("numa_node", c.c_int32), ("vendor_id", c.c_uint32),
+    ("compute_units", c.c_uint32), ("clock_mhz", c.c_uint32), ("global_memory_bytes", c.c_uint64),
+    ("max_allocation_bytes", c.c_uint64), ("local_memory_bytes", c.c_uint64), ("max_work_group_size", c.c_uint64),
+    ("base_align_bytes", c.c_uint32), ("unified_memory", c.c_bool), ("is_default", c.c_bool),
+    ("emulated", c.c_bool), ("has_fp64", c.c_bool), ("has_fp16_arithmetic", c.c_bool), ("has_images", c.c_bool),
+    ("compiler_available", c.c_bool))
+
+DeviceOptions = structure(
+    "rnl_device_options", ("struct_size", c.c_size_t), ("compute_units", c.c_uint32),
+    ("memory_limit_bytes", c.c_uint64), ("pinned_limit_bytes", c.c_uint64), ("memory_fraction", c.c_double),
+    ("pool_exact", c.c_bool))
+
+DeviceStats = structure(
+    "rnl_device_stats", ("pool_in_use_bytes", c.c_size_t), ("pool_reserved_bytes", c.c_size_t),
+    ("pool_peak_bytes", c.c_size_t), ("pool_budget_bytes", c.c_size_t), ("programs_compiled", c.c_uint64),
+    ("programs_loaded", c.c_uint64), ("kernels_launched", c.c_uint64))
+
+ValueInfo = structure(
+    "rnl_value_info", ("name", c.c_char_p), ("dtype", c.c_int), ("rank", c.c_size_t), ("shape", c.c_int64 * MAX_RANK),
+    ("dim_names", c.c_char_p * MAX_RANK))
+
+Metadata = structure("rnl_metadata", ("key", c.c_char_p), ("value", c.c_char_p))
+
+GraphInfo = structure(
+    "rnl_graph_info", ("ir_version", c.c_int64), ("opset", c.c_int64), ("producer_name", c.c_char_p),
+    ("producer_version", c.c_char_p), ("graph_name", c.c_char_p), ("node_count", c.c_size_t),
+    ("initializer_count", c.c_size_t), ("parameter_count", c.c_uint64))
+
+OperatorInfo = structure(
+    "rnl_operator_info", ("domain", c.c_char_p), ("op_type", c.c_char_p), ("node_count", c.c_size_t),
+    ("unsupported_count", c.c_size_t), ("reason", c.c_char_p))
+
+Tensor = structure(
+    "rnl_tensor", ("name", c.c_char_p), ("dtype", c.c_int), ("rank", c.c_size_t), ("shape", c.c_int64 * MAX_RANK),
+    ("data", c.c_void_p), ("buffer", c.c_void_p), ("offset_bytes", c.c_size_t), ("size_bytes", c.c_size_t))
+
+Progress = structure(
+    "rnl_progress", ("name", c.c_char_p), ("done", c.c_size_t), ("total", c.c_size_t), ("from_cache", c.c_bool))
+
+ModelOptions = structure(
+    "rnl_model_options", ("struct_size", c.c_size_t), ("plan_cache_bytes", c.c_size_t), ("progress", c.c_void_p),
+    ("progress_user", c.c_void_p))
+
+ModelStats = structure(
+    "rnl_model_stats", ("weight_bytes", c.c_size_t), ("plan_count", c.c_size_t), ("plan_bytes", c.c_size_t),
+    ("plans_built", c.c_uint64), ("plans_evicted", c.c_uint64), ("last_plan_ns", c.c_uint64),
+    ("program_count", c.c_size_t))
+
+StepProfile = structure(
+    "rnl_step_profile", ("node", c.c_char_p), ("op_type", c.c_char_p), ("also", c.c_char_p),
+    ("implementation", c.c_char_p), ("file", c.c_char_p), ("kernel", c.c_char_p), ("time_ns", c.c_uint64),
+    ("flops", c.c_uint64), ("bytes", c.c_uint64), ("device_clock", c.c_bool))
+
+SessionStats = structure(
+    "rnl_session_stats", ("arena_bytes", c.c_size_t), ("arena_peak_bytes", c.c_size_t), ("step_count", c.c_size_t))
+
+ALL = (Error, DeviceInfo, DeviceOptions, DeviceStats, ValueInfo, Metadata, GraphInfo, OperatorInfo, Tensor, Progress,
+       ModelOptions, ModelStats, StepProfile, SessionStats)

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arrays in and out of rnl_tensor."""
+
+from __future__ import annotations
+
+import ctypes as c
+from typing import Any, Tuple
+
+import numpy as np
+
+from . import _structs as s
+from ._errors import InvalidArgument, Unimplemented
+from ._types import BY_CODE, BY_DTYPE, pack, packed_bytes, unpack
+
+
+def _from_dlpack(name: str, value: Any) -> np.ndarray:
+    try:
+        return np.from_dlpack(value)
+    except Exception as error:
+        raise InvalidArgument(f"input '{name}' ({type(value).__name__}) does not lend its memory by DLPack: {error}; "
+                              "move it to the CPU, or make it a numpy array") from error
+
+
+def as_array(name: str, value: Any, code: int) -> np.ndarray:
+    """A dense array in the machine's byte order, on the caller's memory where it is one already.
+
+    Numbers and lists, which have no type, get the input's; whatever has a type keeps it, and the library compares.
+    """
+    if not isinstance(value, (np.ndarray, np.generic)) and hasattr(value, "__dlpack__"):
+        value = _from_dlpack(name, value)
+    elif not isinstance(value, (np.ndarray, np.generic)) and not hasattr(value, "__array__") and code in BY_CODE:
+        try:
+            untyped, kind = np.asarray(value), BY_CODE[code].dtype
+            if untyped.dtype.kind not in "biuf":
+                raise TypeError(f"{value!r:.60}")
+            value = untyped if untyped.dtype.kind == "f" and kind.kind in "iub" else np.asarray(value, kind)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise InvalidArgument(f"input '{name}' is no array of numbers: {error}") from error
+    array = np.asarray(value)
+    if not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder("="))
+    if array.dtype not in BY_DTYPE:
+        raise InvalidArgument(f"input '{name}' has numpy type {array.dtype}, which no tensor has")
+    if array.ndim > s.MAX_RANK:
+        raise InvalidArgument(f"input '{name}' has {array.ndim} dimensions; at most {s.MAX_RANK} are possible")
+    array = np.asarray(array, order="C")
+    return array.view()  # a shape of its own: the caller's may be changed meanwhile
+
+
+def fill(slot: "s.Tensor", name: str, array: np.ndarray) -> np.ndarray:
+    """Describes an array to the library; returns what must be kept alive."""
+    kind = BY_DTYPE[array.dtype]
+    slot.name, slot.dtype, slot.rank = name.encode(), kind.code, array.ndim
+    slot.shape[: array.ndim] = array.shape
+    memory = pack(array, kind.bits) if kind.bits < 8 else array
+    slot.data, slot.size_bytes = memory.ctypes.data, memory.nbytes
+    return memory
+
+
+class _Lent:
+    """Memory of the library's that belongs to arrays from now on."""
+
+    def __init__(self, lib, address: int, size: int):
+        self._release = lib.rnl_output_release
+        self._address = address
+        self.__array_interface__ = {"data": (address, False), "shape": (size,), "typestr": "|u1", "version": 3}
+
+    def __del__(self):
+        self._release(self._address)
+
+
+def take(lib, session, slot: "s.Tensor") -> np.ndarray:
+    """An output as an array on the memory that the session lent for it, which is the array's from now on."""
+    kind, shape = _described(slot)
+    size = packed_bytes(int(np.prod(shape, dtype=np.int64)), kind.bits)
+    address = lib.rnl_session_take_output(session, c.byref(slot))
+    if not address or not size:
+        lib.rnl_output_release(address)
+        return np.empty(shape, kind.dtype)
+    memory = np.asarray(_Lent(lib, address, size))
+    return unpack(memory, kind, shape) if kind.bits < 8 else memory.view(kind.dtype).reshape(shape)
+
+
+def _described(slot: "s.Tensor") -> Tuple[Any, Tuple[int, ...]]:
+    if slot.dtype not in BY_CODE:
+        raise Unimplemented(f"output '{slot.name.decode()}' has type {slot.dtype}, which ml_dtypes here does not know")
+    return BY_CODE[slot.dtype], tuple(slot.shape[: slot.rank])
