@@ -32,19 +32,16 @@
 #define IS_BYTE_F16 0
 #define IS_BYTE_BF16 0
 
-static inline int load_byte(__global const uchar *p, const idx_t at, const int is_signed)
-{
-    return is_signed ? (int)as_char(p[at]) : (int)p[at];
-}
+#define LOAD_BYTE(p, at, is_signed) ((is_signed) ? (int)as_char((p)[at]) : (int)(p)[at])
 
 // Elements less their zero points, in the type that they are computed in.
 #if IS_BYTE(T0)
-#define DIFFERENCE_0 (load_byte(src0, i0, flags.s1) - (HAS(HAS_Z0) ? load_byte(z0, iz0, flags.s1) : 0))
+#define DIFFERENCE_0 (LOAD_BYTE(src0, i0, flags.s1) - (HAS(HAS_Z0) ? LOAD_BYTE(z0, iz0, flags.s1) : 0))
 #else
 #define DIFFERENCE_0 LOAD(T0, src0, i0)
 #endif
 #if IS_BYTE(T1)
-#define DIFFERENCE_1 (load_byte(src1, i1, flags.s2) - (HAS(HAS_Z1) ? load_byte(z1, iz1, flags.s2) : 0))
+#define DIFFERENCE_1 (LOAD_BYTE(src1, i1, flags.s2) - (HAS(HAS_Z1) ? LOAD_BYTE(z1, iz1, flags.s2) : 0))
 #else
 #define DIFFERENCE_1 LOAD(T1, src1, i1)
 #endif
@@ -97,7 +94,7 @@ __kernel void qmap(__global STORAGE(T_DST) *dst, const idx_t dst_offset, __globa
     const float scaled = OP;
 #if IS_BYTE(T_DST)
     // To the nearest integer, halves to even, within the 8 bits; what is not a number becomes the lowest one.
-    const int lowest = flags.s3 ? -128 : 0, zero = HAS(HAS_ZD) ? load_byte(zd, izd, flags.s3) : 0;
+    const int lowest = flags.s3 ? -128 : 0, zero = HAS(HAS_ZD) ? LOAD_BYTE(zd, izd, flags.s3) : 0;
     dst[to] = (uchar)(convert_int(fmin(fmax(rint(scaled), (float)(lowest - zero)), (float)(lowest + 255 - zero))) + zero);
 #else
     STORE(T_DST, dst, to, scaled);

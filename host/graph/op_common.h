@@ -47,6 +47,10 @@ RNL_NODISCARD rnl_status rnl_matmul_output(rnl_op_context *context, size_t a_ind
 RNL_NODISCARD rnl_status rnl_gemm_output(rnl_op_context *context, size_t a_index, size_t b_index, size_t c_index,
                                          rnl_dtype dtype);
 
+/* Input `index` must have one element. */
+RNL_NODISCARD rnl_status rnl_check_single(const rnl_op_context *context, size_t index);
+/* A zero point, which may be left out, has the type of the values. */
+RNL_NODISCARD rnl_status rnl_check_zero_point(const rnl_op_context *context, size_t values, size_t zero_point);
 /* Two quantised factors and a result: scales follow the factors and stand at `result`, zero points behind them. */
 RNL_NODISCARD rnl_status rnl_check_qlinear(const rnl_op_context *context, size_t first, size_t second, size_t result);
 

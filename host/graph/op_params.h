@@ -12,7 +12,7 @@ typedef struct rnl_window {
     int64_t groups;
     int64_t output[3]; /* spatial output size */
 } rnl_window;
-RNL_NODISCARD rnl_status rnl_window_conv(const rnl_op_context *context, rnl_window *out_window);
+RNL_NODISCARD rnl_status rnl_window_conv(const rnl_op_context *context, size_t weight_index, rnl_window *out_window);
 RNL_NODISCARD rnl_status rnl_window_conv_transpose(const rnl_op_context *context, rnl_window *out_window);
 RNL_NODISCARD rnl_status rnl_window_pool(const rnl_op_context *context, rnl_window *out_window);
 

@@ -8,8 +8,7 @@
 #define I32 RNL_TYPE_BIT(RNL_I32)
 #define SCALES (F32 | RNL_TYPE_BIT(RNL_F16) | RNL_TYPE_BIT(RNL_BF16))
 
-/* Input `index` has one element. */
-static rnl_status check_single(const rnl_op_context *context, size_t index)
+rnl_status rnl_check_single(const rnl_op_context *context, size_t index)
 {
     if (!rnl_input_exists(context, index) || rnl_desc_elements(&context->inputs[index]) == 1)
         return RNL_OK;
@@ -18,8 +17,7 @@ static rnl_status check_single(const rnl_op_context *context, size_t index)
                 rnl_shape_format(context->inputs[index].shape, context->inputs[index].rank).text);
 }
 
-/* The zero point, which may be left out, has the type of the values. */
-static rnl_status check_zero_point(const rnl_op_context *context, size_t values, size_t zero_point)
+rnl_status rnl_check_zero_point(const rnl_op_context *context, size_t values, size_t zero_point)
 {
     if (!rnl_input_exists(context, zero_point) || context->inputs[zero_point].dtype == context->inputs[values].dtype)
         return RNL_OK;
@@ -40,8 +38,8 @@ rnl_status rnl_infer_matmul_integer(rnl_op_context *context)
 {
     TRY(rnl_infer_begin(context));
     TRY(rnl_check_dtype(context, 1, BYTES));
-    TRY(check_zero_point(context, 0, 2));
-    TRY(check_zero_point(context, 1, 3));
+    TRY(rnl_check_zero_point(context, 0, 2));
+    TRY(rnl_check_zero_point(context, 1, 3));
     return rnl_matmul_output(context, 0, 1, RNL_I32);
 }
 
@@ -53,8 +51,8 @@ rnl_status rnl_check_qlinear(const rnl_op_context *context, size_t first, size_t
     TRY(rnl_check_dtype(context, first + 1, scales));
     TRY(rnl_check_dtype(context, second + 1, scales));
     TRY(rnl_check_dtype(context, result, scales));
-    TRY(check_zero_point(context, first, first + 2));
-    return check_zero_point(context, second, second + 2);
+    TRY(rnl_check_zero_point(context, first, first + 2));
+    return rnl_check_zero_point(context, second, second + 2);
 }
 
 rnl_status rnl_infer_qlinear_matmul(rnl_op_context *context)
@@ -71,7 +69,7 @@ rnl_status rnl_infer_qgemm(rnl_op_context *context)
     TRY(rnl_check_dtype(context, 6, I32));
     static const size_t singles[] = {1, 2, 7, 8};
     for (size_t i = 0; i < sizeof singles / sizeof *singles; i++)
-        TRY(check_single(context, singles[i]));
+        TRY(rnl_check_single(context, singles[i]));
     bool quantizes = rnl_input_exists(context, 8);
     if (quantizes != rnl_input_exists(context, 7))
         return FAIL(RNL_INVALID_ARGUMENT, "QGemm needs both a scale and a zero point for its result, or neither");
@@ -90,7 +88,7 @@ rnl_status rnl_infer_dynamic_quantize_matmul(rnl_op_context *context)
     TRY(rnl_check_dtype(context, 1, BYTES));
     TRY(rnl_check_dtype(context, 2, F32));
     TRY(rnl_check_dtype(context, 4, F32));
-    TRY(check_zero_point(context, 1, 3));
+    TRY(rnl_check_zero_point(context, 1, 3));
     TRY(check_bias(context, 4, 1));
     return rnl_matmul_output(context, 0, 1, RNL_F32);
 }
@@ -103,8 +101,8 @@ rnl_status rnl_infer_matmul_integer_to_float(rnl_op_context *context)
     TRY(rnl_same_dtype(context, 2, 3));
     if (rnl_input_exists(context, 6))
         TRY(rnl_check_dtype(context, 6, RNL_TYPE_BIT(context->inputs[2].dtype)));
-    TRY(check_zero_point(context, 0, 4));
-    TRY(check_zero_point(context, 1, 5));
+    TRY(rnl_check_zero_point(context, 0, 4));
+    TRY(rnl_check_zero_point(context, 1, 5));
     TRY(check_bias(context, 6, 1));
     return rnl_matmul_output(context, 0, 1, context->inputs[2].dtype);
 }

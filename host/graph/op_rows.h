@@ -54,6 +54,8 @@ rnl_status rnl_infer_pad(rnl_op_context *context);
 /* op_reduce.c, op_window.c, op_conv.c, op_resize.c, op_matrix.c, op_normalize.c */
 rnl_status rnl_infer_reduce(rnl_op_context *context);
 rnl_status rnl_infer_conv(rnl_op_context *context);
+rnl_status rnl_infer_conv_integer(rnl_op_context *context);
+rnl_status rnl_infer_qlinear_conv(rnl_op_context *context);
 rnl_status rnl_infer_conv_transpose(rnl_op_context *context);
 rnl_status rnl_infer_pool(rnl_op_context *context);
 rnl_status rnl_infer_global_pool(rnl_op_context *context);

@@ -54,6 +54,8 @@ rnl_status rnl_lower_gemm(rnl_lowering *lowering);
 rnl_status rnl_lower_dynamic_quantize(rnl_lowering *lowering);
 rnl_status rnl_lower_matmul_integer(rnl_lowering *lowering);
 rnl_status rnl_lower_qlinear_matmul(rnl_lowering *lowering);
+rnl_status rnl_lower_conv_integer(rnl_lowering *lowering);
+rnl_status rnl_lower_qlinear_conv(rnl_lowering *lowering);
 rnl_status rnl_lower_qgemm(rnl_lowering *lowering);
 rnl_status rnl_lower_dynamic_quantize_matmul(rnl_lowering *lowering);
 rnl_status rnl_lower_matmul_integer_to_float(rnl_lowering *lowering);

@@ -87,12 +87,6 @@ rnl_status rnl_lower_dynamic_quantize(rnl_lowering *lowering)
     return rnl_lower_quantization(lowering, &source, &target, &scale, &zero_point);
 }
 
-/* A product and all that may go with it; views without a slot are not there. */
-typedef struct product {
-    rnl_view a, a_scale, a_zero, b, b_scale, b_zero, bias, y_scale, y_zero, target;
-    float alpha;
-} product;
-
 /* One number for each column, in one dimension. */
 static bool is_plain_columns(const rnl_view *view)
 {
@@ -100,13 +94,13 @@ static bool is_plain_columns(const rnl_view *view)
 }
 
 /* The product's own end can do it. */
-static bool ends_itself(const product *p)
+static bool ends_itself(const rnl_product *p)
 {
     return rnl_is_single(&p->a_scale) && is_plain_columns(&p->b_scale) && is_plain_columns(&p->bias) &&
            rnl_is_single(&p->y_scale) && rnl_is_single(&p->y_zero) && p->alpha == 1.0f && p->target.dtype != RNL_F16;
 }
 
-static rnl_status lower_product(rnl_lowering *lowering, product *p)
+rnl_status rnl_lower_product(rnl_lowering *lowering, rnl_product *p)
 {
     rnl_qgemm_params params = {.a_zero_point = &p->a_zero, .b_zero_point = &p->b_zero};
     rnl_view sums;
@@ -127,12 +121,12 @@ static rnl_status lower_product(rnl_lowering *lowering, product *p)
                        &(rnl_quantized){&p->bias, &b_scale, NULL}, &(rnl_quantized){&p->target, &y_scale, &y_zero});
 }
 
-/* Fills in nine inputs from a list of their indices; RNL_NO_VALUE: not there. */
-static rnl_status lower_inputs(rnl_lowering *lowering, const uint32_t indices[9], product *p)
+rnl_status rnl_lower_product_inputs(rnl_lowering *lowering, const uint32_t indices[9], rnl_layout layout,
+                                    rnl_product *p)
 {
     rnl_view *views[9] = {&p->a,      &p->a_scale, &p->a_zero,  &p->b,     &p->b_scale,
                           &p->b_zero, &p->bias,    &p->y_scale, &p->y_zero};
-    *p = (product){.alpha = 1};
+    *p = (rnl_product){.alpha = 1};
     for (size_t i = 0; i < 9; i++) {
         bool is_scale = i == 1 || i == 4 || i == 7;
         views[i]->slot = RNL_NO_SLOT;
@@ -143,23 +137,24 @@ static rnl_status lower_inputs(rnl_lowering *lowering, const uint32_t indices[9]
         else
             TRY(rnl_lower_input(lowering, indices[i], RNL_LAYOUT_ANY, views[i]));
     }
-    return rnl_lower_output(lowering, 0, RNL_LAYOUT_ROW_MAJOR, &p->target);
+    return rnl_lower_output(lowering, 0, layout, &p->target);
 }
-
-#define NONE RNL_NO_VALUE
 
 rnl_status rnl_lower_matmul_integer(rnl_lowering *lowering)
 {
-    product p;
-    TRY(lower_inputs(lowering, (const uint32_t[9]){0, NONE, 2, 1, NONE, 3, NONE, NONE, NONE}, &p));
-    return lower_product(lowering, &p);
+    rnl_product p;
+    TRY(rnl_lower_product_inputs(
+        lowering, (const uint32_t[9]){0, RNL_NO_VALUE, 2, 1, RNL_NO_VALUE, 3, RNL_NO_VALUE, RNL_NO_VALUE, RNL_NO_VALUE},
+        RNL_LAYOUT_ROW_MAJOR, &p));
+    return rnl_lower_product(lowering, &p);
 }
 
 rnl_status rnl_lower_qlinear_matmul(rnl_lowering *lowering)
 {
-    product p;
-    TRY(lower_inputs(lowering, (const uint32_t[9]){0, 1, 2, 3, 4, 5, NONE, 6, 7}, &p));
-    return lower_product(lowering, &p);
+    rnl_product p;
+    TRY(rnl_lower_product_inputs(lowering, (const uint32_t[9]){0, 1, 2, 3, 4, 5, RNL_NO_VALUE, 6, 7},
+                                 RNL_LAYOUT_ROW_MAJOR, &p));
+    return rnl_lower_product(lowering, &p);
 }
 
 /* A row of biases, whatever its rank. */
@@ -175,15 +170,15 @@ static void flatten_row(rnl_view *view)
 rnl_status rnl_lower_qgemm(rnl_lowering *lowering)
 {
     const rnl_node *node = lowering->context.node;
-    product p;
-    TRY(lower_inputs(lowering, (const uint32_t[9]){0, 1, 2, 3, 4, 5, 6, 7, 8}, &p));
+    rnl_product p;
+    TRY(rnl_lower_product_inputs(lowering, (const uint32_t[9]){0, 1, 2, 3, 4, 5, 6, 7, 8}, RNL_LAYOUT_ROW_MAJOR, &p));
     p.alpha = rnl_node_float(node, "alpha", 1);
     flatten_row(&p.bias);
     if (rnl_node_int(node, "transA", 0))
         rnl_matrix_transpose(&p.a);
     if (rnl_node_int(node, "transB", 0))
         rnl_matrix_transpose(&p.b);
-    return lower_product(lowering, &p);
+    return rnl_lower_product(lowering, &p);
 }
 
 /* In place. */
@@ -198,24 +193,28 @@ static rnl_status add_bias(rnl_lowering *lowering, size_t index, const rnl_view 
 
 rnl_status rnl_lower_matmul_integer_to_float(rnl_lowering *lowering)
 {
-    product p;
-    TRY(lower_inputs(lowering, (const uint32_t[9]){0, 2, 4, 1, 3, 5, NONE, NONE, NONE}, &p));
+    rnl_product p;
+    TRY(rnl_lower_product_inputs(lowering,
+                                 (const uint32_t[9]){0, 2, 4, 1, 3, 5, RNL_NO_VALUE, RNL_NO_VALUE, RNL_NO_VALUE},
+                                 RNL_LAYOUT_ROW_MAJOR, &p));
     const rnl_view target = p.target;
-    TRY(lower_product(lowering, &p));
+    TRY(rnl_lower_product(lowering, &p));
     return add_bias(lowering, 6, &target);
 }
 
 rnl_status rnl_lower_dynamic_quantize_matmul(rnl_lowering *lowering)
 {
-    product p;
+    rnl_product p;
     rnl_view source;
-    TRY(lower_inputs(lowering, (const uint32_t[9]){0, NONE, NONE, 1, 2, 3, NONE, NONE, NONE}, &p));
+    TRY(rnl_lower_product_inputs(
+        lowering, (const uint32_t[9]){0, RNL_NO_VALUE, RNL_NO_VALUE, 1, 2, 3, RNL_NO_VALUE, RNL_NO_VALUE, RNL_NO_VALUE},
+        RNL_LAYOUT_ROW_MAJOR, &p));
     const rnl_view target = p.target;
     source = p.a;
     TRY(rnl_lower_scratch(lowering, RNL_U8, source.rank, source.shape, RNL_LAYOUT_ROW_MAJOR, &p.a));
     TRY(rnl_lower_scratch(lowering, RNL_F32, 0, NULL, RNL_LAYOUT_ROW_MAJOR, &p.a_scale));
     TRY(rnl_lower_scratch(lowering, RNL_U8, 0, NULL, RNL_LAYOUT_ROW_MAJOR, &p.a_zero));
     TRY(rnl_lower_quantization(lowering, &source, &p.a, &p.a_scale, &p.a_zero));
-    TRY(lower_product(lowering, &p));
+    TRY(rnl_lower_product(lowering, &p));
     return add_bias(lowering, 4, &target);
 }

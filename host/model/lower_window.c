@@ -71,7 +71,7 @@ static rnl_status lower_convolution(rnl_lowering *lowering, const rnl_window *wi
 rnl_status rnl_lower_conv(rnl_lowering *lowering)
 {
     rnl_window window;
-    TRY(rnl_window_conv(&lowering->context, &window));
+    TRY(rnl_window_conv(&lowering->context, 1, &window));
     return lower_convolution(lowering, &window, false);
 }
 

@@ -51,6 +51,24 @@ def quantise(values, zero, dtype):
     return np.clip(np.rint(values) + np.float64(zero), info.min, info.max).astype(dtype)
 
 
+def convolve(x, w, pads, strides, dilations, groups):
+    """Exact sums of products of int64; x is without its zero point, so padding is 0."""
+    spatial = x.ndim - 2
+    x = np.pad(x, [(0, 0), (0, 0)] + [(pads[i], pads[spatial + i]) for i in range(spatial)])
+    spans = [(w.shape[2 + i] - 1) * dilations[i] + 1 for i in range(spatial)]
+    sizes = [(x.shape[2 + i] - spans[i]) // strides[i] + 1 for i in range(spatial)]
+    result = np.zeros((x.shape[0], w.shape[0], *sizes), np.int64)
+    each_in, each_out = w.shape[1], w.shape[0] // groups
+    for tap in np.ndindex(*w.shape[2:]):
+        cut = [slice(t * d, t * d + (n - 1) * s + 1, s) for t, d, n, s in zip(tap, dilations, sizes, strides)]
+        pixels = x[(slice(None), slice(None), *cut)]
+        for g in range(groups):
+            part = pixels[:, g * each_in:(g + 1) * each_in]
+            taps = w[(slice(g * each_out, (g + 1) * each_out), slice(None), *tap)]
+            result[:, g * each_out:(g + 1) * each_out] += np.einsum("nc...,mc->nm...", part, taps)
+    return result
+
+
 class QuantisedTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -179,6 +197,68 @@ class QuantisedTest(unittest.TestCase):
                   "ys": np.array(1, np.float32), "yz": np.array(3, np.int8)}
         got = self.run_runnel(make_model("QLinearMatMul", inputs, types={"y": TensorProto.INT8}), inputs)["y"]
         np.testing.assert_array_equal(got, quantise(a * np.array([[0.5, -0.5]]), 3, np.int8))
+
+    # ---- convolutions ----
+
+    # Shape of x, channels of the result, kernel, pads, strides, dilations, groups.
+    WINDOWS = [
+        ((1, 3, 7, 9), 5, (3, 3), (1, 1, 1, 1), (1, 1), (1, 1), 1),
+        ((2, 17, 5, 6), 33, (1, 1), (0, 0, 0, 0), (1, 1), (1, 1), 1),
+        ((2, 8, 7, 6), 4, (1, 1), (0, 0, 0, 0), (2, 3), (1, 1), 1),
+        ((1, 8, 4, 4), 4, (1, 1), (1, 0, 0, 2), (1, 1), (1, 1), 1),
+        ((1, 4, 11, 10), 6, (3, 2), (0, 2, 1, 0), (2, 1), (2, 3), 2),
+        ((1, 6, 9, 8), 6, (3, 3), (1, 1, 1, 1), (1, 1), (1, 1), 6),
+        ((2, 4, 13), 3, (5,), (2, 2), (2,), (1,), 1),
+        ((1, 2, 5, 4, 6), 3, (2, 3, 2), (1, 0, 1, 0, 1, 0), (1, 2, 1), (1, 1, 2), 1),
+        ((1, 4, 5, 4, 6), 4, (2, 1, 3), (0, 0, 1, 1, 0, 0), (1, 1, 2), (2, 1, 1), 2),
+    ]
+
+    def convolution(self, window, x_type, w_type):
+        shape, channels, kernel, pads, strides, dilations, groups = window
+        x = random_bytes(self.rng, x_type, shape)
+        w = random_bytes(self.rng, w_type, (channels, shape[1] // groups, *kernel))
+        return x, w, {"pads": pads, "strides": strides, "dilations": dilations, "group": groups}
+
+    def test_conv_integer(self):
+        for i, window in enumerate(self.WINDOWS):
+            for x_type, w_type in [(t, u) for t in BYTES for u in BYTES]:
+                x, w, attributes = self.convolution(window, x_type, w_type)
+                zx = None if i % 3 == 0 else zero_point(self.rng, x_type)
+                zw = [None, zero_point(self.rng, w_type), zero_point(self.rng, w_type, len(w))][i % 3]
+                inputs = {"x": x, "w": w, "zx": zx, "zw": zw}
+                got = self.run_runnel(make_model("ConvInteger", inputs, types={"y": TensorProto.INT32}, **attributes),
+                                      inputs)["y"]
+                weights = wide(w) - (0 if zw is None else wide(zw).reshape(-1, *[1] * (w.ndim - 1)))
+                expected = convolve(wide(x) - (0 if zx is None else int(zx)), weights, window[3], window[4],
+                                    window[5], window[6])
+                np.testing.assert_array_equal(got, expected)
+
+    def test_qlinear_conv(self):
+        for i, window in enumerate(self.WINDOWS):
+            for x_type, w_type, y_type in [(t, u, v) for t in BYTES for u in BYTES for v in BYTES]:
+                x, w, attributes = self.convolution(window, x_type, w_type)
+                spread = len(w) if i % 2 else ()
+                inputs = {"x": x, "xs": np.array(0.02, np.float32), "xz": zero_point(self.rng, x_type), "w": w,
+                          "ws": self.rng.uniform(0.01, 0.03, spread).astype(np.float32),
+                          "wz": zero_point(self.rng, w_type, spread), "ys": np.array(0.3, np.float32),
+                          "yz": zero_point(self.rng, y_type),
+                          "b": None if i % 3 == 0 else self.rng.integers(-9999, 9999, len(w)).astype(np.int32)}
+                code = TYPES[np.dtype(y_type)]
+                got = self.run_runnel(make_model("QLinearConv", inputs, types={"y": code}, **attributes), inputs)["y"]
+                ones = [1] * (w.ndim - 2)
+                wz, ws = wide(inputs["wz"]).reshape(-1, 1, *ones), np.float64(inputs["ws"]).reshape(-1, *ones)
+                sums = convolve(wide(x) - int(inputs["xz"]), wide(w) - wz, window[3], window[4], window[5], window[6])
+                sums = sums + (0 if inputs["b"] is None else wide(inputs["b"]).reshape(-1, *ones))
+                self.check_bytes(got, sums * (np.float64(inputs["xs"]) * ws / np.float64(inputs["ys"])), inputs["yz"])
+
+    def test_conv_auto_pad(self):
+        for auto_pad in ("SAME_UPPER", "SAME_LOWER", "VALID"):
+            inputs = {"x": random_bytes(self.rng, np.uint8, (1, 3, 8, 7)),
+                      "w": random_bytes(self.rng, np.uint8, (4, 3, 3, 2)), "zx": np.array(255, np.uint8)}
+            model = make_model("ConvInteger", inputs, opset=10, types={"y": TensorProto.INT32}, auto_pad=auto_pad,
+                               strides=(2, 1))
+            np.testing.assert_array_equal(self.run_runnel(model, inputs)["y"],
+                                          self.run_onnxruntime(model, inputs)["y"])
 
     # ---- com.microsoft's products ----
 

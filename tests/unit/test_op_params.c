@@ -20,7 +20,7 @@ START_TEST(convolution)
 {
     rnl_window w;
     make("Conv", 11, "f32:1x4x7x5 f32:6x2x3x2", "group:i=2 strides:is=2,1 pads:is=1,0,2,1 dilations:is=1,3");
-    ck_assert_int_eq(rnl_window_conv(&t.n.context, &w), RNL_OK);
+    ck_assert_int_eq(rnl_window_conv(&t.n.context, 1, &w), RNL_OK);
     ck_assert_uint_eq(w.spatial, 2);
     ck_assert_int_eq(w.groups, 2);
     check_window(&w, 1, 2, 4);
@@ -29,13 +29,13 @@ START_TEST(convolution)
     ck_assert_int_eq(w.pad_end[1], 1);
     ck_assert_int_eq(w.output[1], 3);
     make("Conv", 11, "f32:1x1x6 f32:1x1x3", "auto_pad:s=SAME_UPPER strides:is=2");
-    ck_assert_int_eq(rnl_window_conv(&t.n.context, &w), RNL_OK);
+    ck_assert_int_eq(rnl_window_conv(&t.n.context, 1, &w), RNL_OK);
     check_window(&w, 0, 1, 3);
     make("Conv", 11, "f32:1x1x6 f32:1x1x3", "auto_pad:s=SAME_LOWER strides:is=2");
-    ck_assert_int_eq(rnl_window_conv(&t.n.context, &w), RNL_OK);
+    ck_assert_int_eq(rnl_window_conv(&t.n.context, 1, &w), RNL_OK);
     check_window(&w, 1, 0, 3);
     make("Conv", 11, "f32:1x1x6 f32:1x1x3", "auto_pad:s=VALID pads:is=5,5"); /* explicit padding does not count */
-    ck_assert_int_eq(rnl_window_conv(&t.n.context, &w), RNL_OK);
+    ck_assert_int_eq(rnl_window_conv(&t.n.context, 1, &w), RNL_OK);
     check_window(&w, 0, 0, 4);
 }
 END_TEST
