@@ -26,7 +26,9 @@ static bool type_fits(const rnl_node *node, const rnl_attribute *attribute)
                             "count_include_pad storage_order allowzero batch_axis time_axis exclusive reverse size k "
                             "largest sorted fmod upper blocksize start end num_outputs batch_dims antialias "
                             "exclude_outside saturate dtype stash_type training_mode spatial p num_groups is_test "
-                            "is_causal hidden_size linear_before_reset detect_negative detect_positive "
+                            "is_causal kv_num_heads q_num_heads num_heads qk_matmul_output_mode softmax_precision "
+                            "left_window_size right_window_size interleaved rotary_embedding_dim hidden_size "
+                            "linear_before_reset detect_negative detect_positive "
                             "num_scan_inputs center_point_box sorted layout input_forget "},
         {RNL_ATTRIBUTE_STRING, " auto_pad mode nearest_mode coordinate_transformation_mode keep_aspect_ratio_policy "
                                "direction equation approximate reduction padding_mode "},

@@ -2,6 +2,8 @@
 /* The operators of ai.onnx: sorted by name, then by opset. */
 #include "graph/op_list.h"
 
+#define ATTENTION_23 " is_causal kv_num_heads q_num_heads qk_matmul_output_mode scale softcap softmax_precision "
+
 static const rnl_op_schema *const rows[] = {
     ROW("Abs", 7, 28, 1, 1, 1, NUMBERS, 0, rnl_infer_unary, rnl_evaluate_unary, ""),
     ROW("Acos", 7, 28, 1, 1, 1, FLOATS, 0, rnl_infer_unary, rnl_evaluate_unary, ""),
@@ -13,6 +15,10 @@ static const rnl_op_schema *const rows[] = {
     ROW("Asinh", 9, 28, 1, 1, 1, FLOATS, 0, rnl_infer_unary, rnl_evaluate_unary, ""),
     ROW("Atan", 7, 28, 1, 1, 1, FLOATS, 0, rnl_infer_unary, rnl_evaluate_unary, ""),
     ROW("Atanh", 9, 28, 1, 1, 1, FLOATS, 0, rnl_infer_unary, rnl_evaluate_unary, ""),
+    ROW("Attention", 23, 23, 3, 6, 4, FLOATS, 0, rnl_infer_attention, NULL, ATTENTION_23),
+    ROW("Attention", 24, 24, 3, 7, 4, FLOATS, 0, rnl_infer_attention, NULL, ATTENTION_23),
+    ROW("Attention", 25, 28, 3, 7, 4, FLOATS, 0, rnl_infer_attention, NULL,
+        ATTENTION_23 "left_window_size right_window_size "),
     ROW("AveragePool", 7, 9, 1, 1, 1, FLOATS, 0, rnl_infer_pool, NULL, WINDOW "count_include_pad "),
     ROW("AveragePool", 10, 18, 1, 1, 1, FLOATS, 0, rnl_infer_pool, NULL, WINDOW "count_include_pad ceil_mode "),
     ROW("AveragePool", 19, 28, 1, 1, 1, FLOATS, 0, rnl_infer_pool, NULL,
@@ -180,6 +186,8 @@ static const rnl_op_schema *const rows[] = {
     ROW("Resize", 11, 17, 1, 4, 1, ANY, INPUT(1) | INPUT(2) | INPUT(3), rnl_infer_resize, NULL, RESIZE_11),
     ROW("Resize", 18, 28, 1, 4, 1, ANY, INPUT(1) | INPUT(2) | INPUT(3), rnl_infer_resize, NULL,
         RESIZE_11 "antialias axes keep_aspect_ratio_policy "),
+    ROW("RotaryEmbedding", 23, 28, 3, 4, 1, FLOATS, 0, rnl_infer_rotary_embedding, NULL,
+        " interleaved num_heads rotary_embedding_dim "),
     ROW("Round", 11, 28, 1, 1, 1, FLOATS, 0, rnl_infer_unary, rnl_evaluate_unary, ""),
     ROW("Scan", 8, 8, 2, MANY, MANY, BIT(I64), 0, rnl_infer_late, NULL, " body num_scan_inputs directions "),
     ROW("Scan", 9, 28, 1, MANY, MANY, ANY, 0, rnl_infer_late, NULL,

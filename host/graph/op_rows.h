@@ -66,6 +66,8 @@ rnl_status rnl_infer_einsum(rnl_op_context *context);
 rnl_status rnl_infer_batch_normalization(rnl_op_context *context);
 rnl_status rnl_infer_instance_normalization(rnl_op_context *context);
 rnl_status rnl_infer_layer_normalization(rnl_op_context *context);
+rnl_status rnl_infer_attention(rnl_op_context *context);
+rnl_status rnl_infer_rotary_embedding(rnl_op_context *context);
 rnl_status rnl_infer_rms_normalization(rnl_op_context *context);
 rnl_status rnl_infer_group_normalization(rnl_op_context *context);
 rnl_status rnl_infer_mean_variance_normalization(rnl_op_context *context);

@@ -116,11 +116,11 @@ rnl_status rnl_compose_product(rnl_lowering *lowering, rnl_gemm_params *params, 
 rnl_status rnl_compose_range(rnl_lowering *lowering, int64_t start, int64_t count, size_t axis, size_t rank,
                              rnl_view *out_view)
 {
-    rnl_tensor_desc desc = {.dtype = RNL_I32, .rank = rank};
-    int32_t *numbers = NULL;
+    rnl_tensor_desc desc = {.dtype = RNL_I64, .rank = rank};
+    int64_t *numbers = NULL;
     TRY(rnl_zone_alloc(lowering->planner->zone, (size_t)count + 1, sizeof *numbers, &numbers));
     for (int64_t i = 0; i < count; i++)
-        numbers[i] = (int32_t)(start + i);
+        numbers[i] = start + i;
     for (size_t i = 0; i < rank; i++)
         desc.shape[i] = i == axis ? count : 1;
     desc.host = numbers;

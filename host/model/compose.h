@@ -31,7 +31,7 @@ RNL_NODISCARD rnl_status rnl_compose_reshape(rnl_lowering *lowering, const rnl_v
 /* rnl_op_gemm with the scratch memory that makes it faster. `c` may be NULL. */
 RNL_NODISCARD rnl_status rnl_compose_product(rnl_lowering *lowering, rnl_gemm_params *params, const rnl_view *a,
                                              const rnl_view *b, const rnl_view *c, const rnl_view *target);
-/* The sequence 0, 1, … along one axis of a view of this rank, the other dimensions being 1. */
+/* The int64 sequence start, start + 1, … along one axis of a view of this rank, the other dimensions being 1. */
 RNL_NODISCARD rnl_status rnl_compose_range(rnl_lowering *lowering, int64_t start, int64_t count, size_t axis,
                                            size_t rank, rnl_view *out_view);
 

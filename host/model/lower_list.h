@@ -35,6 +35,8 @@ rnl_status rnl_lower_softmax(rnl_lowering *lowering);
 rnl_status rnl_lower_batch_norm(rnl_lowering *lowering);
 rnl_status rnl_lower_instance_norm(rnl_lowering *lowering);
 rnl_status rnl_lower_layer_norm(rnl_lowering *lowering);
+rnl_status rnl_lower_attention(rnl_lowering *lowering);
+rnl_status rnl_lower_rotary_embedding(rnl_lowering *lowering);
 rnl_status rnl_lower_rms_norm(rnl_lowering *lowering);
 rnl_status rnl_lower_group_norm(rnl_lowering *lowering);
 rnl_status rnl_lower_mean_variance_norm(rnl_lowering *lowering);

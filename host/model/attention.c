@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/attention.h"
+
+#include "model/compose.h"
+#include <string.h>
+
+/* Splits a dimension into `outer` and what is left of it. */
+static rnl_view split(const rnl_view *view, size_t axis, int64_t outer)
+{
+    rnl_view result = *view;
+    const size_t behind = view->rank - axis;
+    memmove(&result.shape[axis + 1], &view->shape[axis], behind * sizeof *view->shape);
+    memmove(&result.stride[axis + 1], &view->stride[axis], behind * sizeof *view->stride);
+    result.rank++;
+    result.shape[axis] = outer;
+    result.shape[axis + 1] = outer ? view->shape[axis] / outer : 0;
+    result.stride[axis] = view->stride[axis] * result.shape[axis + 1];
+    return result;
+}
+
+rnl_view rnl_attention_heads(const rnl_view *view, int64_t heads)
+{
+    static const size_t order[] = {0, 2, 1, 3};
+    const rnl_view apart = split(view, 2, heads);
+    return rnl_view_permute(&apart, order);
+}
+
+rnl_status rnl_attention_append(rnl_lowering *lowering, const rnl_view *past, const rnl_view *view,
+                                const rnl_view *target)
+{
+    const int64_t before = rnl_view_exists(past) ? past->shape[2] : 0;
+    rnl_view part = *target;
+    rnl_view_slice(&part, 2, before, view->shape[2], 1);
+    TRY(rnl_lower_copy(lowering, view, &part));
+    if (before == 0)
+        return RNL_OK;
+    part = *target;
+    rnl_view_slice(&part, 2, 0, before, 1);
+    return rnl_lower_copy(lowering, past, &part);
+}
+
+/* a times b with the heads that share keys and values as a dimension of their own. */
+static rnl_status product(rnl_lowering *lowering, float alpha, const rnl_view *a, const rnl_view *b,
+                          const rnl_view *target)
+{
+    rnl_gemm_params params = {.alpha = alpha};
+    const int64_t groups = b->shape[1];
+    if (groups == a->shape[1])
+        return rnl_compose_product(lowering, &params, a, b, NULL, target);
+    const rnl_view left = split(a, 1, groups), right = split(b, 1, groups), result = split(target, 1, groups);
+    return rnl_compose_product(lowering, &params, &left, &right, NULL, &result);
+}
+
+static rnl_view turned(const rnl_view *view)
+{
+    static const size_t order[] = {0, 1, 3, 2};
+    return rnl_view_permute(view, order);
+}
+
+static rnl_status cap(rnl_lowering *lowering, double limit, rnl_view *scores)
+{
+    TRY(rnl_compose_with(lowering, RNL_MAP_DIV, scores, limit, scores));
+    TRY(rnl_compose_unary(lowering, RNL_MAP_TANH, scores, scores));
+    return rnl_compose_with(lowering, RNL_MAP_MUL, scores, limit, scores);
+}
+
+static rnl_status hand_out(rnl_lowering *lowering, const rnl_attention *attention, rnl_scores_mode mode,
+                           const rnl_view *scores)
+{
+    if (!rnl_view_exists(&attention->scores) || attention->mode != mode)
+        return RNL_OK;
+    return rnl_lower_copy(lowering, scores, &attention->scores);
+}
+
+/* Scores of queries and keys, as softmax takes them. */
+static rnl_status score(rnl_lowering *lowering, const rnl_attention *attention, rnl_view *out_scores)
+{
+    const rnl_view *q = &attention->q, keys = turned(&attention->k);
+    const int64_t shape[] = {q->shape[0], q->shape[1], q->shape[2], keys.shape[3]};
+    TRY(rnl_lower_scratch(lowering, q->dtype, 4, shape, RNL_LAYOUT_ROW_MAJOR, out_scores));
+    TRY(product(lowering, attention->scale, q, &keys, out_scores));
+    TRY(hand_out(lowering, attention, RNL_SCORES_RAW, out_scores));
+    if (attention->softcap > 0)
+        TRY(cap(lowering, (double)attention->softcap, out_scores));
+    TRY(hand_out(lowering, attention, RNL_SCORES_CAPPED, out_scores));
+    if (rnl_view_exists(&attention->bias))
+        TRY(rnl_compose_binary(lowering, RNL_MAP_ADD, out_scores, &attention->bias, out_scores));
+    return hand_out(lowering, attention, RNL_SCORES_BIASED, out_scores);
+}
+
+static rnl_status weigh(rnl_lowering *lowering, const rnl_attention *attention, rnl_view *scores)
+{
+    const rnl_dtype dtype = scores->dtype;
+    rnl_view sources[3] = {attention->empty};
+    if (attention->precision != RNL_DTYPE_NONE)
+        TRY(rnl_compose_cast(lowering, scores, attention->precision, scores));
+    TRY(rnl_lower_scratch(lowering, scores->dtype, 4, scores->shape, RNL_LAYOUT_ROW_MAJOR, &sources[2]));
+    TRY(rnl_op_softmax(lowering->list, false, 3, 3, scores, &sources[2]));
+    *scores = sources[2];
+    if (rnl_view_exists(&attention->empty)) {
+        TRY(rnl_lower_scalar(lowering, scores->dtype, 0, &sources[1]));
+        TRY(rnl_compose_map(lowering, RNL_MAP_SELECT, sources, 3, scores));
+    }
+    TRY(rnl_compose_cast(lowering, scores, dtype, scores));
+    return hand_out(lowering, attention, RNL_SCORES_PROBABILITIES, scores);
+}
+
+static rnl_status compute(rnl_lowering *lowering, const rnl_attention *attention)
+{
+    rnl_view scores, v;
+    TRY(score(lowering, attention, &scores));
+    TRY(weigh(lowering, attention, &scores));
+    TRY(rnl_compose_cast(lowering, &attention->v, scores.dtype, &v));
+    return product(lowering, 1, &scores, &v, &attention->target);
+}
+
+/* Halves are computed in f32 from end to end, and rounded once. */
+rnl_status rnl_compose_attention(rnl_lowering *lowering, const rnl_attention *attention)
+{
+    rnl_attention wide = *attention;
+    const rnl_view *target = &attention->target;
+    if (attention->q.dtype != RNL_F16 && attention->q.dtype != RNL_BF16)
+        return compute(lowering, attention);
+    TRY(rnl_compose_cast(lowering, &wide.q, RNL_F32, &wide.q));
+    TRY(rnl_compose_cast(lowering, &wide.k, RNL_F32, &wide.k));
+    if (rnl_view_exists(&wide.bias))
+        TRY(rnl_compose_cast(lowering, &wide.bias, RNL_F32, &wide.bias));
+    TRY(rnl_lower_scratch(lowering, RNL_F32, 4, target->shape, RNL_LAYOUT_ROW_MAJOR, &wide.target));
+    TRY(compute(lowering, &wide));
+    return rnl_lower_copy(lowering, &wide.target, target);
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What all attentions have in common: products, softmax and what stands between. */
+#ifndef RUNNEL_MODEL_ATTENTION_H
+#define RUNNEL_MODEL_ATTENTION_H
+
+#include "model/lower.h"
+
+/* What rnl_attention.scores gets. */
+typedef enum rnl_scores_mode {
+    RNL_SCORES_RAW,
+    RNL_SCORES_CAPPED,
+    RNL_SCORES_BIASED,
+    RNL_SCORES_PROBABILITIES
+} rnl_scores_mode;
+
+/* Views of rank 4: batch, heads, sequence, size; heads of keys and values divide those of queries. */
+typedef struct rnl_attention {
+    rnl_view q, k, v, target;
+    rnl_view bias;  /* added to the scores, broadcast; RNL_NO_SLOT: none */
+    rnl_view empty; /* BOOL: queries that no key serves, broadcast to the scores: they give 0; RNL_NO_SLOT: none */
+    float scale, softcap; /* softcap 0: none */
+    rnl_dtype precision;  /* of softmax; RNL_DTYPE_NONE: the queries' type */
+    rnl_view scores;      /* RNL_NO_SLOT: nobody wants them */
+    rnl_scores_mode mode;
+} rnl_attention;
+
+RNL_NODISCARD rnl_status rnl_compose_attention(rnl_lowering *lowering, const rnl_attention *attention);
+
+/* Batch, sequence, heads * size as batch, heads, sequence, size. */
+rnl_view rnl_attention_heads(const rnl_view *view, int64_t heads);
+/* `past`, if there is one, and `view` behind it, along the sequence, in `target`. */
+RNL_NODISCARD rnl_status rnl_attention_append(rnl_lowering *lowering, const rnl_view *past, const rnl_view *view,
+                                              const rnl_view *target);
+
+#endif
