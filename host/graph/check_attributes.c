@@ -29,7 +29,7 @@ static bool type_fits(const rnl_node *node, const rnl_attribute *attribute)
                             "is_causal kv_num_heads q_num_heads num_heads qk_matmul_output_mode softmax_precision "
                             "left_window_size right_window_size interleaved rotary_embedding_dim hidden_size "
                             "linear_before_reset detect_negative detect_positive "
-                            "num_scan_inputs center_point_box sorted layout input_forget "},
+                            "num_scan_inputs center_point_box sorted layout input_forget ignore_index "},
         {RNL_ATTRIBUTE_STRING, " auto_pad mode nearest_mode coordinate_transformation_mode keep_aspect_ratio_policy "
                                "direction equation approximate reduction padding_mode "},
         {RNL_ATTRIBUTE_FLOATS, " scales activation_alpha activation_beta value_floats "},

@@ -45,6 +45,9 @@ typedef struct rnl_pad {
 } rnl_pad;
 RNL_NODISCARD rnl_status rnl_pad_resolve(const rnl_op_context *context, rnl_pad *out_pad);
 
+/* Losses: 0 mean, 1 sum, 2 none. */
+RNL_NODISCARD rnl_status rnl_loss_reduction(const rnl_node *node, int *out_reduction);
+
 /* Split: sizes along the axis, one an output. */
 RNL_NODISCARD rnl_status rnl_split_resolve(const rnl_op_context *context, size_t *out_axis, int64_t *out_sizes);
 

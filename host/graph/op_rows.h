@@ -83,8 +83,11 @@ rnl_status rnl_infer_qgemm(rnl_op_context *context);
 rnl_status rnl_infer_dynamic_quantize_matmul(rnl_op_context *context);
 rnl_status rnl_infer_matmul_integer_to_float(rnl_op_context *context);
 
-/* op_recurrent.c */
+/* op_recurrent.c, op_linear_attention.c, op_loss.c */
 rnl_status rnl_infer_recurrent(rnl_op_context *context);
+rnl_status rnl_infer_linear_attention(rnl_op_context *context);
+rnl_status rnl_infer_causal_conv(rnl_op_context *context);
+rnl_status rnl_infer_loss(rnl_op_context *context);
 
 /* eval_unary.c, eval_binary.c */
 rnl_status rnl_evaluate_unary(rnl_op_context *context);

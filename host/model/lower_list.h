@@ -44,6 +44,9 @@ rnl_status rnl_lower_lp_norm(rnl_lowering *lowering);
 rnl_status rnl_lower_lrn(rnl_lowering *lowering);
 
 rnl_status rnl_lower_recurrent(rnl_lowering *lowering); /* RNN, GRU, LSTM */
+rnl_status rnl_lower_linear_attention(rnl_lowering *lowering);
+rnl_status rnl_lower_causal_conv(rnl_lowering *lowering);
+rnl_status rnl_lower_loss(rnl_lowering *lowering);
 
 rnl_status rnl_lower_conv(rnl_lowering *lowering);
 rnl_status rnl_lower_conv_transpose(rnl_lowering *lowering);
