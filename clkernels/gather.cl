@@ -19,13 +19,7 @@
 #error "gather.cl needs T and T_INDEX"
 #endif
 #include "rows.clh"
-
-// Compared in its own type: Mesa's compiler gets the sign of an int that was widened to long wrong.
-static inline idx_t chosen_of(const COMPUTE(T_INDEX) wanted, const idx_t axis_size)
-{
-    const long last = (long)axis_size - 1, counted = (long)wanted + (wanted < 0 ? (long)axis_size : 0);
-    return (idx_t)(counted < 0 ? 0 : counted > last ? last : counted);
-}
+#include "tuple.clh"
 
 // Dimensions are dst's; data has stride 0 in those of the indices, and indices in the others. Columns are the range's
 // first dimension, rows are counted over the other two.

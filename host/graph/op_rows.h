@@ -89,6 +89,12 @@ rnl_status rnl_infer_linear_attention(rnl_op_context *context);
 rnl_status rnl_infer_causal_conv(rnl_op_context *context);
 rnl_status rnl_infer_loss(rnl_op_context *context);
 
+/* op_indexing.c */
+rnl_status rnl_infer_gather_elements(rnl_op_context *context);
+rnl_status rnl_infer_gather_nd(rnl_op_context *context);
+rnl_status rnl_infer_scatter_elements(rnl_op_context *context);
+rnl_status rnl_infer_scatter_nd(rnl_op_context *context);
+
 /* eval_unary.c, eval_binary.c */
 rnl_status rnl_evaluate_unary(rnl_op_context *context);
 rnl_status rnl_evaluate_isnan(rnl_op_context *context);

@@ -29,6 +29,11 @@ rnl_status rnl_lower_depth_to_space(rnl_lowering *lowering);
 rnl_status rnl_lower_space_to_depth(rnl_lowering *lowering);
 rnl_status rnl_lower_gather(rnl_lowering *lowering);
 
+rnl_status rnl_lower_gather_elements(rnl_lowering *lowering);
+rnl_status rnl_lower_gather_nd(rnl_lowering *lowering);
+rnl_status rnl_lower_scatter_elements(rnl_lowering *lowering);
+rnl_status rnl_lower_scatter_nd(rnl_lowering *lowering);
+
 rnl_status rnl_lower_reduce(rnl_lowering *lowering);
 rnl_status rnl_lower_global_pool(rnl_lowering *lowering);
 rnl_status rnl_lower_softmax(rnl_lowering *lowering);

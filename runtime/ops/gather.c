@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/implementation.h"
+#include "ops/indexing.h"
 #include "ops/resize.h"
 #include "ops/step_build.h"
 
@@ -63,22 +64,11 @@ static void add_rows(rnl_step_builder *step, const rnl_dims *dims)
     rnl_step_range(step, 1, (size_t[3]){(size_t)((rows + each - 1) / each)}, (size_t[3]){1});
 }
 
-rnl_status rnl_op_gather(rnl_step_list *list, size_t axis, const rnl_view *data, const rnl_view *indices,
-                         const rnl_view *dst)
+static rnl_status append(rnl_step_list *list, const rnl_dims *dims, size_t axis, const rnl_view *data,
+                         const rnl_view *indices, const rnl_view *dst, bool index64)
 {
-    bool index64 = false;
-    rnl_dims dims;
+    const bool rows = has_rows(list->device, dims);
     rnl_step_builder step;
-    TRY(rnl_views_check((const rnl_view *[]){data, indices, dst}, 3, &index64), "operands of Gather");
-    TRY(check(axis, data, indices, dst));
-    const uint64_t count = (uint64_t)rnl_view_elements(dst);
-    if (count == 0)
-        return RNL_OK;
-    if (data->shape[axis] == 0)
-        return FAIL(RNL_INVALID_ARGUMENT, "Gather from axis %zu, which has size 0", axis);
-    collect_dims(axis, data, indices, dst, &dims);
-
-    const bool rows = has_rows(list->device, &dims);
     rnl_step_begin(&step, list, rows ? "gather:rows" : "gather:portable", index64);
     rnl_step_type(&step, "T", rnl_dtype_bits(dst->dtype));
     rnl_step_type(&step, "T_INDEX", indices->dtype);
@@ -87,11 +77,61 @@ rnl_status rnl_op_gather(rnl_step_list *list, size_t axis, const rnl_view *data,
     rnl_step_view(&step, indices);
     rnl_step_index(&step, data->shape[axis]);
     rnl_step_index(&step, data->stride[axis]);
-    rnl_step_rows(&step, &dims);
+    rnl_step_rows(&step, dims);
     if (rows)
-        add_rows(&step, &dims);
-    step.step.bytes = 2 * count * rnl_dtype_bytes(dst->dtype) +
+        add_rows(&step, dims);
+    step.step.bytes = 2 * (uint64_t)rnl_view_elements(dst) * rnl_dtype_bytes(dst->dtype) +
                       (uint64_t)rnl_view_elements(indices) * rnl_dtype_bytes(indices->dtype);
     rnl_step_writes(&step, dst->slot);
     return rnl_step_end(&step, "gather.cl", rows ? "gather_rows" : "gather");
+}
+
+rnl_status rnl_op_gather(rnl_step_list *list, size_t axis, const rnl_view *data, const rnl_view *indices,
+                         const rnl_view *dst)
+{
+    bool index64 = false;
+    rnl_dims dims;
+    TRY(rnl_views_check((const rnl_view *[]){data, indices, dst}, 3, &index64), "operands of Gather");
+    TRY(check(axis, data, indices, dst));
+    if (rnl_view_elements(dst) == 0)
+        return RNL_OK;
+    if (data->shape[axis] == 0)
+        return FAIL(RNL_INVALID_ARGUMENT, "Gather from axis %zu, which has size 0", axis);
+    collect_dims(axis, data, indices, dst, &dims);
+    return append(list, &dims, axis, data, indices, dst, index64);
+}
+
+static rnl_status check_elements(size_t axis, const rnl_view *data, const rnl_view *indices, const rnl_view *dst)
+{
+    if (indices->dtype != RNL_I32 && indices->dtype != RNL_I64)
+        return FAIL(RNL_INVALID_ARGUMENT, "GatherElements' indices are %s", rnl_dtype_name(indices->dtype));
+    if (dst->dtype != data->dtype || !rnl_shapes_equal(indices, dst))
+        return FAIL(RNL_INVALID_ARGUMENT, "GatherElements' result has the indices' shape and the data's type");
+    if (axis >= data->rank || data->rank != indices->rank)
+        return FAIL(RNL_INVALID_ARGUMENT, "GatherElements along axis %zu of rank %zu with indices of rank %zu", axis,
+                    data->rank, indices->rank);
+    for (size_t i = 0; i < data->rank; ++i)
+        if (data->shape[i] < (i == axis ? 1 : indices->shape[i]))
+            return FAIL(RNL_INVALID_ARGUMENT, "axis %zu of GatherElements' data has only %lld elements", i,
+                        (long long)data->shape[i]);
+    return RNL_OK;
+}
+
+rnl_status rnl_op_gather_elements(rnl_step_list *list, size_t axis, const rnl_view *data, const rnl_view *indices,
+                                  const rnl_view *dst)
+{
+    bool index64 = false;
+    rnl_dims dims = {.rank = dst->rank, .views = 3};
+    TRY(rnl_views_check((const rnl_view *[]){data, indices, dst}, 3, &index64), "operands of GatherElements");
+    if (rnl_view_elements(dst) == 0)
+        return RNL_OK;
+    TRY(check_elements(axis, data, indices, dst));
+    for (size_t i = 0; i < dst->rank; ++i) {
+        dims.shape[i] = dst->shape[i];
+        dims.stride[0][i] = dst->stride[i];
+        dims.stride[1][i] = i == axis ? 0 : data->stride[i];
+        dims.stride[2][i] = indices->stride[i];
+    }
+    rnl_dims_coalesce(&dims);
+    return append(list, &dims, axis, data, indices, dst, index64);
 }
