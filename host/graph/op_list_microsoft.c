@@ -6,6 +6,8 @@ static const rnl_op_schema *const rows[] = {
     ROW("DynamicQuantizeMatMul", 1, 1, 3, 5, 1, BIT(F32), 0, rnl_infer_dynamic_quantize_matmul, NULL, ""),
     ROW("Gelu", 1, 1, 1, 1, 1, FLOATS, 0, rnl_infer_unary, rnl_evaluate_unary, ""),
     ROW("MatMulIntegerToFloat", 1, 1, 4, 7, 1, BYTES, 0, rnl_infer_matmul_integer_to_float, NULL, ""),
+    ROW("MatMulNBits", 1, 1, 3, 6, 1, RNL_TYPES_FLOAT, 0, rnl_infer_matmul_nbits, NULL,
+        " K N accuracy_level bits block_size weight_prepacked "),
     ROW("QGemm", 1, 1, 6, 9, 1, BYTES, 0, rnl_infer_qgemm, NULL, " alpha transA transB "),
 };
 

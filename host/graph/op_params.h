@@ -16,6 +16,13 @@ RNL_NODISCARD rnl_status rnl_window_conv(const rnl_op_context *context, size_t w
 RNL_NODISCARD rnl_status rnl_window_conv_transpose(const rnl_op_context *context, rnl_window *out_window);
 RNL_NODISCARD rnl_status rnl_window_pool(const rnl_op_context *context, rnl_window *out_window);
 
+/* MatMulNBits: its attributes, against the shapes of its inputs. */
+typedef struct rnl_nbits_shape {
+    int64_t n, k, block; /* each below 2^31 */
+    int bits;
+} rnl_nbits_shape;
+RNL_NODISCARD rnl_status rnl_nbits_resolve(const rnl_op_context *context, rnl_nbits_shape *out_shape);
+
 /* Slice: one entry an axis of the input, in its order; step may be negative. */
 typedef struct rnl_slice {
     int64_t start[RNL_MAX_RANK], step[RNL_MAX_RANK], size[RNL_MAX_RANK];

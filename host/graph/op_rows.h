@@ -75,6 +75,9 @@ rnl_status rnl_infer_lp_normalization(rnl_op_context *context);
 rnl_status rnl_infer_lrn(rnl_op_context *context);
 rnl_status rnl_infer_softmax(rnl_op_context *context);
 
+/* op_nbits.c */
+rnl_status rnl_infer_matmul_nbits(rnl_op_context *context);
+
 /* op_quantized.c */
 rnl_status rnl_infer_dynamic_quantize(rnl_op_context *context);
 rnl_status rnl_infer_matmul_integer(rnl_op_context *context);

@@ -156,6 +156,7 @@ static const lower_row microsoft_rows[] = {
     {"DynamicQuantizeMatMul", rnl_lower_dynamic_quantize_matmul},
     {"Gelu", rnl_lower_map},
     {"MatMulIntegerToFloat", rnl_lower_matmul_integer_to_float},
+    {"MatMulNBits", rnl_lower_matmul_nbits},
     {"QGemm", rnl_lower_qgemm},
 };
 

@@ -66,6 +66,7 @@ rnl_status rnl_lower_matmul_integer(rnl_lowering *lowering);
 rnl_status rnl_lower_qlinear_matmul(rnl_lowering *lowering);
 rnl_status rnl_lower_conv_integer(rnl_lowering *lowering);
 rnl_status rnl_lower_qlinear_conv(rnl_lowering *lowering);
+rnl_status rnl_lower_matmul_nbits(rnl_lowering *lowering);
 rnl_status rnl_lower_qgemm(rnl_lowering *lowering);
 rnl_status rnl_lower_dynamic_quantize_matmul(rnl_lowering *lowering);
 rnl_status rnl_lower_matmul_integer_to_float(rnl_lowering *lowering);
