@@ -67,7 +67,7 @@ rnl_type_rule rnl_check_type_rule(const char *domain, const char *op_type)
 {
     static const type_rule_row microsoft[] = {
         {" EmbedLayerNormalization ", RNL_TYPE_OF_THIRD},
-        {" MatMulIntegerToFloat ", RNL_TYPE_OF_THIRD},
+        {" MatMulIntegerToFloat QLinearConcat ", RNL_TYPE_OF_THIRD},
         {" QGemm ", RNL_TYPE_UNKNOWN},
     };
     static const type_rule_row onnx[] = {

@@ -78,6 +78,13 @@ rnl_status rnl_infer_softmax(rnl_op_context *context);
 /* op_nbits.c */
 rnl_status rnl_infer_matmul_nbits(rnl_op_context *context);
 
+/* op_qlinear.c */
+rnl_status rnl_infer_qlinear_unary(rnl_op_context *context);
+rnl_status rnl_infer_qlinear_binary(rnl_op_context *context);
+rnl_status rnl_infer_qlinear_global_pool(rnl_op_context *context);
+rnl_status rnl_infer_qlinear_pool(rnl_op_context *context);
+rnl_status rnl_infer_qlinear_concat(rnl_op_context *context);
+
 /* op_quantized.c */
 rnl_status rnl_infer_dynamic_quantize(rnl_op_context *context);
 rnl_status rnl_infer_matmul_integer(rnl_op_context *context);

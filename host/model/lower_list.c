@@ -158,6 +158,14 @@ static const lower_row microsoft_rows[] = {
     {"MatMulIntegerToFloat", rnl_lower_matmul_integer_to_float},
     {"MatMulNBits", rnl_lower_matmul_nbits},
     {"QGemm", rnl_lower_qgemm},
+    {"QLinearAdd", rnl_lower_qlinear_add},
+    {"QLinearAveragePool", rnl_lower_qlinear_pool},
+    {"QLinearConcat", rnl_lower_qlinear_concat},
+    {"QLinearGlobalAveragePool", rnl_lower_qlinear_global_pool},
+    {"QLinearLeakyRelu", rnl_lower_qlinear_leaky_relu},
+    {"QLinearMul", rnl_lower_qlinear_mul},
+    {"QLinearSigmoid", rnl_lower_qlinear_sigmoid},
+    {"QLinearSoftmax", rnl_lower_qlinear_softmax},
 };
 
 static const struct {

@@ -18,8 +18,10 @@ TYPES = {np.dtype(np.float32): TensorProto.FLOAT, np.dtype(np.float16): TensorPr
 BYTES = (np.uint8, np.int8)
 
 
-def make_model(operator, inputs, outputs=("y",), domain="", opset=21, types=None, **attributes):
-    """inputs: {name: array, or None where it is left out}."""
+def make_model(operator, inputs, outputs=("y",), domain="", opset=21, types=None, attribute_opset=None, **attributes):
+    """inputs: {name: array, or None where it is left out}. attribute_opset: an attribute 'opset'."""
+    if attribute_opset:
+        attributes["opset"] = attribute_opset
     names = [name if array is not None else "" for name, array in inputs.items()]
     node = helper.make_node(operator, names, list(outputs), domain=domain, **attributes)
     given = [helper.make_tensor_value_info(name, TYPES[array.dtype], array.shape)
@@ -373,6 +375,79 @@ class QuantisedTest(unittest.TestCase):
             self.check_nbits(4, (rows, 70), 6, 32, "packed", True, np.float16, reference=False)
             self.check_nbits(8, (rows, 70), 6, 32, "numbers", False, np.float16, reference=False)
             self.check_nbits(4, (rows, 70), 6, 16, "packed", True, groups=True, reference=False)
+
+    # ---- com.microsoft's QLinear operators ----
+
+    def check_qlinear(self, operator, inputs, scaled, zero, **attributes):
+        """Against float64, and within 1 of onnxruntime, which has tables and fixed points."""
+        first = inputs["x"] if "x" in inputs else inputs["a"]
+        model = make_model(operator, inputs, domain="com.microsoft", types={"y": TYPES[first.dtype]}, **attributes)
+        got = self.run_runnel(model, inputs)["y"]
+        self.check_bytes(got, scaled, 0 if zero is None else int(zero))
+        if zero is not None:  # onnxruntime's type inference refuses binary operators without zero points
+            self.assertLessEqual(np.abs(wide(got) - wide(self.run_onnxruntime(model, inputs)["y"])).max(), 1)
+
+    def test_qlinear_binary(self):
+        for dtype in BYTES:
+            for a_shape, b_shape in [((3, 33), (3, 33)), ((2, 3, 1, 5), (3, 4, 1)), ((1,), (7, 3))]:
+                for zeros in (False, True):
+                    za, zb, zc = [zero_point(self.rng, dtype) if zeros else None for _ in range(3)]
+                    inputs = {"a": random_bytes(self.rng, dtype, a_shape), "as": np.array(0.02, np.float32), "az": za,
+                              "b": random_bytes(self.rng, dtype, b_shape), "bs": np.array(0.035, np.float32), "bz": zb,
+                              "cs": np.array(0.06, np.float32), "cz": zc}
+                    a = (wide(inputs["a"]) - (int(za) if zeros else 0)) * np.float64(np.float32(0.02))
+                    b = (wide(inputs["b"]) - (int(zb) if zeros else 0)) * np.float64(np.float32(0.035))
+                    step = np.float64(np.float32(0.06))
+                    self.check_qlinear("QLinearAdd", inputs, (a + b) / step, zc)
+                    self.check_qlinear("QLinearMul", inputs, a * b / step, zc)
+
+    def unary(self, dtype, shape, x_scale, y_scale, zeros=True):
+        inputs = {"x": random_bytes(self.rng, dtype, shape), "xs": np.array(x_scale, np.float32),
+                  "xz": zero_point(self.rng, dtype) if zeros else None, "ys": np.array(y_scale, np.float32),
+                  "yz": zero_point(self.rng, dtype) if zeros else None}
+        zero = int(inputs["xz"]) if zeros else 0
+        return inputs, (wide(inputs["x"]) - zero) * np.float64(np.float32(x_scale)), np.float64(np.float32(y_scale))
+
+    def test_qlinear_unary(self):
+        for dtype in BYTES:
+            for zeros in (False, True):
+                inputs, x, step = self.unary(dtype, (5, 67), 0.04, 1 / 200, zeros)
+                self.check_qlinear("QLinearSigmoid", inputs, 1 / (1 + np.exp(-x)) / step, inputs["yz"])
+                inputs, x, step = self.unary(dtype, (5, 67), 0.04, 0.03, zeros)
+                slope = np.float64(np.float32(0.3))
+                self.check_qlinear("QLinearLeakyRelu", inputs, np.where(x < 0, x * slope, x) / step, inputs["yz"],
+                                   alpha=0.3)
+
+    def test_qlinear_softmax(self):
+        for dtype in BYTES:
+            for opset, axis in [(12, 1), (13, -1), (13, 1)]:
+                inputs, x, step = self.unary(dtype, (2, 5, 7), 0.03, 1 / 256)
+                axes = (1, 2) if opset < 13 else axis
+                e = np.exp(x - x.max(axes, keepdims=True))
+                self.check_qlinear("QLinearSoftmax", inputs, e / e.sum(axes, keepdims=True) / step, inputs["yz"],
+                                   opset=17, attribute_opset=opset, axis=axis)
+
+    def test_qlinear_pools(self):
+        for dtype in BYTES:
+            inputs, x, step = self.unary(dtype, (2, 5, 6, 7), 0.03, 0.025)
+            self.check_qlinear("QLinearGlobalAveragePool", inputs, x.mean((2, 3), keepdims=True) / step, inputs["yz"])
+            self.check_qlinear("QLinearGlobalAveragePool", inputs, x.mean((1, 2), keepdims=True) / step, inputs["yz"],
+                               channels_last=1)
+            expected = x[:, :, :6, :6].reshape(2, 5, 3, 2, 3, 2).mean((3, 5))
+            self.check_qlinear("QLinearAveragePool", inputs, expected / step, inputs["yz"], kernel_shape=(2, 2),
+                               strides=(2, 2))
+
+    def test_qlinear_concat(self):
+        for dtype in BYTES:
+            for axis in (1, -1):
+                first, second = ((2, 3, 4), (2, 5, 4)) if axis == 1 else ((2, 3, 4), (2, 3, 33))
+                inputs = {"ys": np.array(0.05, np.float32), "yz": zero_point(self.rng, dtype),
+                          "a": random_bytes(self.rng, dtype, first), "as": np.array(0.04, np.float32),
+                          "az": zero_point(self.rng, dtype), "b": random_bytes(self.rng, dtype, second),
+                          "bs": np.array(0.06, np.float32), "bz": zero_point(self.rng, dtype)}
+                parts = [(wide(inputs[n]) - int(inputs[n + "z"])) * np.float64(inputs[n + "s"]) for n in "ab"]
+                self.check_qlinear("QLinearConcat", inputs, np.concatenate(parts, axis) / np.float64(inputs["ys"]),
+                                   inputs["yz"], axis=axis)
 
     # ---- refusals ----
 
