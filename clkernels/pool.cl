@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Max and average pooling. Spatial dimensions are (d, h, w); absent ones are 1.
+// Max, average and Lp pooling. Spatial dimensions are (d, h, w); absent ones are 1.
 //
 // Defines:
 //   T        type of src and dst
 //   V        channels that a work-item computes: 1, or 4, 8 or 16 where the channel stride of src and dst is 1
 //   AVERAGE  the mean instead of the maximum
+//   LP       instead, the p-th root of the sum of p-th powers; the value is p
 //   INDICES  also the position of the maximum; V is 1
 //   INDEX64  see common.clh
 // check: -DT=F32 -DV=4
 // check: -DT=F16 -DV=16 -DAVERAGE
 // check: -DT=U8 -DV=1
 // check: -DT=F32 -DV=1 -DINDICES -DINDEX64
+// check: -DT=F32 -DV=4 -DLP=2
+// check: -DT=F16 -DV=1 -DLP=3
 #include "common.clh"
 #include "index.clh"
 #include "lanes.clh"
@@ -41,6 +44,31 @@
 #define IS_BETTER(x, best) (((x) > (best)) | (((x) != (x)) & ((best) == (best))))
 #else
 #define IS_BETTER(x, best) ((x) > (best))
+#endif
+
+// What a window starts with, and what it becomes with one more element.
+#if defined(AVERAGE)
+#define START 0
+#define TAKE(value, x) ((value) + (x))
+#elif defined(LP)
+#define START 0
+#define TAKE(value, x) ((value) + POWER(x))
+#else
+#define START LOWEST
+#define TAKE(value, x) (IS_BETTER(x, value) ? (x) : (value))
+#endif
+
+#ifdef LP
+#if LP == 1
+#define POWER(x) fabs(x)
+#define ROOT(x) (x)
+#elif LP == 2
+#define POWER(x) ((x) * (x))
+#define ROOT(x) sqrt(x)
+#else
+#define POWER(x) pow(fabs(x), (VALUE)(LP))
+#define ROOT(x) pow(x, (VALUE)(1) / (VALUE)(LP))
+#endif
 #endif
 
 #ifdef INDICES
@@ -88,11 +116,7 @@ __kernel void pool(__global const STORAGE(T) *src, idx_t src_offset, __global ST
     clip_taps(w0, window.z, dilation.z, 0, src_size.z, &kw0, &kw1);
     const idx_t image = src_offset + n * src_stride.s0 + c * src_stride.s1;
 
-#ifdef AVERAGE
-    VALUE value = 0;
-#else
-    VALUE value = LOWEST;
-#endif
+    VALUE value = START;
 #ifdef INDICES
     int3 at = (int3)(-1);
 #endif
@@ -101,15 +125,11 @@ __kernel void pool(__global const STORAGE(T) *src, idx_t src_offset, __global ST
             for (int kw = kw0; kw < kw1; kw++) {
                 const int sd = d0 + kd * dilation.x, sh = h0 + kh * dilation.y, sw = w0 + kw * dilation.z;
                 const VALUE x = LOAD_VALUE(src, image + sd * src_stride.s2 + sh * src_stride.s3 + sw * src_stride.s4);
-#ifdef AVERAGE
-                value += x;
-#else
 #ifdef INDICES
                 if (at.x < 0 || IS_BETTER(x, value))
                     at = (int3)(sd, sh, sw);
 #endif
-                value = IS_BETTER(x, value) ? x : value;
-#endif
+                value = TAKE(value, x);
             }
 #ifdef AVERAGE
     if (flags.x) {
@@ -120,6 +140,9 @@ __kernel void pool(__global const STORAGE(T) *src, idx_t src_offset, __global ST
     value /= (COMPUTE(T))(kd1 - kd0) * (COMPUTE(T))(kh1 - kh0) * (COMPUTE(T))(kw1 - kw0);
 #endif
 
+#ifdef LP
+    value = ROOT(value);
+#endif
     const idx_t to = dst_offset + n * dst_stride.s0 + c * dst_stride.s1 + d * dst_stride.s2 + h * dst_stride.s3 +
                      w * dst_stride.s4;
     store_value(dst, to, value, block * V - c);

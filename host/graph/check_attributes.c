@@ -30,12 +30,14 @@ static bool type_fits(const rnl_node *node, const rnl_attribute *attribute)
                             "left_window_size right_window_size interleaved rotary_embedding_dim hidden_size "
                             "linear_before_reset detect_negative detect_positive "
                             "num_scan_inputs center_point_box sorted layout input_forget ignore_index "},
+        {RNL_ATTRIBUTE_INT, " align_corners inverse onesided periodic output_datatype output_height output_width "
+                            "sampling_ratio offset_group "},
         {RNL_ATTRIBUTE_STRING, " auto_pad mode nearest_mode coordinate_transformation_mode keep_aspect_ratio_policy "
                                "direction equation approximate reduction padding_mode "},
         {RNL_ATTRIBUTE_FLOATS, " scales activation_alpha activation_beta value_floats "},
         {RNL_ATTRIBUTE_INTS, " axes perm pads kernel_shape strides dilations output_padding output_shape split starts "
                              "ends shape consumed_inputs value_ints scan_input_axes scan_output_axes directions "
-                             "scan_input_directions scan_output_directions "},
+                             "scan_input_directions scan_output_directions pooled_shape "},
         {RNL_ATTRIBUTE_GRAPH, " body then_branch else_branch "},
         {RNL_ATTRIBUTE_STRINGS, " activations "},
     };

@@ -78,7 +78,8 @@ rnl_type_rule rnl_check_type_rule(const char *domain, const char *op_type)
         {" Cast ", RNL_TYPE_OF_TO},
         {" ConstantOfShape ", RNL_TYPE_OF_VALUE},
         {" CastLike EyeLike RandomNormalLike RandomUniformLike Multinomial Bernoulli QuantizeLinear DequantizeLinear "
-         "DynamicQuantizeLinear ConvInteger MatMulInteger QLinearConv QLinearMatMul BitCast If Loop Scan ",
+         "DynamicQuantizeLinear HannWindow HammingWindow BlackmanWindow MelWeightMatrix ConvInteger MatMulInteger "
+         "QLinearConv QLinearMatMul BitCast If Loop Scan ",
          RNL_TYPE_UNKNOWN},
     };
     if (domain[0] != '\0')

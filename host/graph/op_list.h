@@ -29,6 +29,8 @@ extern const rnl_op_domain rnl_op_domain_onnx, rnl_op_domain_microsoft;
 #define AXES_13 " axes keepdims "
 #define AXES_18 " keepdims noop_with_empty_axes "
 #define RECURRENT " activation_alpha activation_beta activations clip direction hidden_size "
+#define TABLE " output_datatype "
+#define ROI " mode output_height output_width sampling_ratio spatial_scale "
 #define RESIZE_11 " mode coordinate_transformation_mode nearest_mode cubic_coeff_a exclude_outside extrapolation_value "
 
 /* Name, first and last opset, least and most inputs, most outputs, types of input 0, inputs that shape the output. */

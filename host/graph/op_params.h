@@ -70,6 +70,39 @@ typedef struct rnl_einsum {
 } rnl_einsum;
 RNL_NODISCARD rnl_status rnl_einsum_resolve(const rnl_op_context *context, rnl_einsum *out_einsum);
 
+/* DFT and STFT; `outputs` are the points that are kept. */
+typedef struct rnl_dft_params {
+    size_t axis;
+    int64_t points, outputs;
+    bool inverse;
+    bool mirrored; /* the input is half a spectrum, the output real */
+} rnl_dft_params;
+RNL_NODISCARD rnl_status rnl_dft_resolve(const rnl_op_context *context, rnl_dft_params *out_dft);
+typedef struct rnl_stft_params {
+    int64_t points, outputs, step, frames;
+    int64_t samples; /* of each frame that are transformed; the others are 0 */
+} rnl_stft_params;
+RNL_NODISCARD rnl_status rnl_stft_resolve(const rnl_op_context *context, rnl_stft_params *out_stft);
+/* The elements of output 0 of HannWindow, HammingWindow, BlackmanWindow, MelWeightMatrix. */
+RNL_NODISCARD rnl_status rnl_signal_table(const rnl_op_context *context, void *data);
+
+/* GridSample: 0 nearest, 1 linear, 2 cubic; 0 zeros, 1 border, 2 reflection. */
+RNL_NODISCARD rnl_status rnl_grid_sample_resolve(const rnl_op_context *context, int *out_mode, int *out_padding);
+
+/* Col2Im: `blocks` along each axis, of `taps` elements each. */
+typedef struct rnl_col2im {
+    size_t spatial;
+    int64_t taps;
+    int64_t image[RNL_MAX_RANK - 2], block[RNL_MAX_RANK - 2], blocks[RNL_MAX_RANK - 2];
+    int64_t stride[RNL_MAX_RANK - 2], dilation[RNL_MAX_RANK - 2], pad_begin[RNL_MAX_RANK - 2];
+    int64_t pad_end[RNL_MAX_RANK - 2];
+} rnl_col2im;
+RNL_NODISCARD rnl_status rnl_col2im_resolve(const rnl_op_context *context, rnl_col2im *out_col2im);
+
+/* What MaxUnpool's indices count the elements of: the output, or its beginning where output_shape asks for more. */
+RNL_NODISCARD rnl_status rnl_max_unpool_shape(const rnl_op_context *context, int64_t out_shape[RNL_MAX_RANK]);
+RNL_NODISCARD rnl_status rnl_window_deform(const rnl_op_context *context, rnl_window *out_window);
+
 /* An attribute or input axis in 0 … rank-1, or a failure naming the node's attribute. */
 RNL_NODISCARD rnl_status rnl_axis_resolve(int64_t axis, size_t rank, const char *what, size_t *out_axis);
 /* Shape both broadcast to; INVALID_ARGUMENT naming both shapes. */

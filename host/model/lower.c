@@ -233,10 +233,11 @@ void rnl_lower_alias(rnl_lowering *lowering, size_t index, const rnl_view *view)
 rnl_status rnl_lower_scalar(rnl_lowering *lowering, rnl_dtype dtype, double value, rnl_view *out_view)
 {
     float number = (float)value;
-    rnl_tensor_desc desc = {.dtype = RNL_F32, .host = &number};
+    bool wide = dtype == RNL_F64;
+    rnl_tensor_desc desc = {.dtype = wide ? RNL_F64 : RNL_F32, .host = wide ? (const void *)&value : &number};
     rnl_view constant;
     TRY(rnl_lower_constant(lowering, &desc, &constant));
-    if (dtype == RNL_F32) {
+    if (dtype == desc.dtype) {
         *out_view = constant;
         return RNL_OK;
     }

@@ -58,6 +58,17 @@ rnl_status rnl_lower_conv_transpose(rnl_lowering *lowering);
 rnl_status rnl_lower_pool(rnl_lowering *lowering);
 rnl_status rnl_lower_resize(rnl_lowering *lowering);
 rnl_status rnl_lower_matmul(rnl_lowering *lowering);
+rnl_status rnl_lower_grid_sample(rnl_lowering *lowering);
+rnl_status rnl_lower_affine_grid(rnl_lowering *lowering);
+rnl_status rnl_lower_roi(rnl_lowering *lowering); /* RoiAlign, MaxRoiPool */
+rnl_status rnl_lower_col2im(rnl_lowering *lowering);
+rnl_status rnl_lower_max_unpool(rnl_lowering *lowering);
+rnl_status rnl_lower_deform_conv(rnl_lowering *lowering);
+rnl_status rnl_lower_center_crop_pad(rnl_lowering *lowering);
+rnl_status rnl_lower_global_lp_pool(rnl_lowering *lowering);
+rnl_status rnl_lower_dft(rnl_lowering *lowering);
+rnl_status rnl_lower_stft(rnl_lowering *lowering);
+rnl_status rnl_lower_signal_table(rnl_lowering *lowering); /* windows, MelWeightMatrix */
 rnl_status rnl_lower_einsum(rnl_lowering *lowering);
 rnl_status rnl_lower_gemm(rnl_lowering *lowering);
 

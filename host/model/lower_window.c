@@ -90,6 +90,7 @@ rnl_status rnl_lower_pool(rnl_lowering *lowering)
     TRY(rnl_window_pool(&lowering->context, &window));
     rnl_pool_params params = {.spatial = window.spatial,
                               .count_include_pad = rnl_node_int(node, "count_include_pad", 0) != 0,
+                              .p = rnl_node_int(node, "p", 2),
                               .column_major_indices = rnl_node_int(node, "storage_order", 0) != 0};
     memcpy(params.kernel, window.kernel, sizeof params.kernel);
     memcpy(params.stride, window.stride, sizeof params.stride);
@@ -101,7 +102,9 @@ rnl_status rnl_lower_pool(rnl_lowering *lowering)
     TRY(rnl_lower_output(lowering, 0, RNL_LAYOUT_CHANNELS_LAST, &target));
     if (rnl_lower_has_output(lowering, 1))
         TRY(rnl_lower_output(lowering, 1, RNL_LAYOUT_CHANNELS_LAST, &indices));
-    rnl_pool_op op = strcmp(node->op_type, "MaxPool") == 0 ? RNL_POOL_MAX : RNL_POOL_AVERAGE;
+    rnl_pool_op op = strcmp(node->op_type, "MaxPool") == 0  ? RNL_POOL_MAX
+                     : strcmp(node->op_type, "LpPool") == 0 ? RNL_POOL_LP
+                                                            : RNL_POOL_AVERAGE;
     return rnl_op_pool(lowering->list, op, &params, &source, &target, &indices);
 }
 

@@ -16,11 +16,11 @@ typedef struct pool_problem {
 
 static rnl_status check_types(rnl_pool_op op, const rnl_view *src, const rnl_view *dst, const rnl_view *indices)
 {
+    static const char *const names[] = {"max", "average", "Lp"};
     const bool supported =
         rnl_dtype_is_float(src->dtype) || (op == RNL_POOL_MAX && (src->dtype == RNL_I8 || src->dtype == RNL_U8));
     if (!supported)
-        return FAIL(RNL_UNIMPLEMENTED, "%s pooling of %s", op == RNL_POOL_MAX ? "max" : "average",
-                    rnl_dtype_name(src->dtype));
+        return FAIL(RNL_UNIMPLEMENTED, "%s pooling of %s", names[op], rnl_dtype_name(src->dtype));
     if (dst->dtype != src->dtype)
         return FAIL(RNL_INVALID_ARGUMENT, "pooling of %s into %s", rnl_dtype_name(src->dtype),
                     rnl_dtype_name(dst->dtype));
@@ -29,7 +29,7 @@ static rnl_status check_types(rnl_pool_op op, const rnl_view *src, const rnl_vie
     return RNL_OK;
 }
 
-static rnl_status check_shapes(const rnl_pool_params *params, const rnl_view *src, const rnl_view *dst,
+static rnl_status check_shapes(rnl_pool_op op, const rnl_pool_params *params, const rnl_view *src, const rnl_view *dst,
                                const rnl_view *indices)
 {
     if (params->spatial < 1 || params->spatial > 3)
@@ -41,6 +41,8 @@ static rnl_status check_shapes(const rnl_pool_params *params, const rnl_view *sr
         return FAIL(RNL_INVALID_ARGUMENT, "pooling changes the number of images or channels");
     if (rnl_view_exists(indices) && !rnl_shapes_equal(indices, dst))
         return FAIL(RNL_INVALID_ARGUMENT, "pooling's indices have another shape than its result");
+    if (op == RNL_POOL_LP && (params->p < 1 || params->p > INT32_MAX))
+        return FAIL(RNL_INVALID_ARGUMENT, "pooling with p = %lld", (long long)params->p);
     for (size_t i = 0; i < params->spatial; ++i)
         if (params->kernel[i] < 1 || params->stride[i] < 1 || params->dilation[i] < 1 || params->pad_begin[i] < 0 ||
             params->pad_end[i] < 0)
@@ -160,6 +162,8 @@ static rnl_status append(rnl_step_list *list, const char *name, const pool_probl
     rnl_step_define(&step, "V=%lld", (long long)vector);
     if (problem->op == RNL_POOL_AVERAGE)
         rnl_step_define(&step, "AVERAGE");
+    if (problem->op == RNL_POOL_LP)
+        rnl_step_define(&step, "LP=%d", (int)problem->params->p);
     add_arguments(&step, problem, rows, channels_first);
     const size_t items[3] = {channels_first ? blocks : columns, channels_first ? columns : blocks, (size_t)rows};
     size_t local[3];
@@ -183,7 +187,7 @@ static rnl_status append_vectors(rnl_step_list *list, const char *name, const vo
 
 static bool columns_apply(const rnl_device *device, const void *data)
 {
-    return rnl_device_is_cpu(device) && vectors_apply(device, data);
+    return rnl_device_is_cpu(device) && ((const pool_problem *)data)->op != RNL_POOL_LP && vectors_apply(device, data);
 }
 
 /* A work-item makes a few columns, so that what it finds out of its row is worth it. */
@@ -226,7 +230,7 @@ rnl_status rnl_op_pool(rnl_step_list *list, rnl_pool_op op, const rnl_pool_param
     pool_problem problem = {.op = op, .params = params, .src = src, .dst = dst, .indices = indices};
     TRY(check_types(op, src, dst, indices));
     TRY(rnl_views_check((const rnl_view *[]){src, dst, indices}, 3, &problem.index64));
-    TRY(check_shapes(params, src, dst, indices));
+    TRY(check_shapes(op, params, src, dst, indices));
     spread(&problem);
     TRY(check_reach(&problem));
     if (rnl_view_elements(dst) == 0)
