@@ -87,7 +87,7 @@ __kernel void recurrent_reset(LAYER_ARGUMENTS, __global const STORAGE(T) *produc
 
 // product[n] = the sum of h[k] * r[k, n] over k, n from `first` to `end`, which are V or more apart.
 static inline void times_matrix(__global const STORAGE(T) *h, const idx_t units, __global const STORAGE(T) *r,
-                                const idx_t line, __global STORAGE(T) *product, const idx_t first, const idx_t end)
+                                const idx_t r_stride, __global STORAGE(T) *product, const idx_t first, const idx_t end)
 {
     idx_t n = first;
     for (; n + BLOCKS * V <= end; n += BLOCKS * V) {
@@ -99,7 +99,7 @@ static inline void times_matrix(__global const STORAGE(T) *h, const idx_t units,
             const value_t factor = (value_t)(LOAD(T, h, k));
 #pragma unroll
             for (int i = 0; i < BLOCKS; i++)
-                sum[i] = fma(factor, UNITS(r, k * line + n + i * V), sum[i]);
+                sum[i] = fma(factor, UNITS(r, k * r_stride + n + i * V), sum[i]);
         }
 #pragma unroll
         for (int i = 0; i < BLOCKS; i++)
@@ -110,17 +110,17 @@ static inline void times_matrix(__global const STORAGE(T) *h, const idx_t units,
         value_t even = (value_t)(0), odd = (value_t)(0);
         idx_t k = 0;
         for (; k + 2 <= units; k += 2) {
-            even = fma((value_t)(LOAD(T, h, k)), UNITS(r, k * line + at), even);
-            odd = fma((value_t)(LOAD(T, h, k + 1)), UNITS(r, (k + 1) * line + at), odd);
+            even = fma((value_t)(LOAD(T, h, k)), UNITS(r, k * r_stride + at), even);
+            odd = fma((value_t)(LOAD(T, h, k + 1)), UNITS(r, (k + 1) * r_stride + at), odd);
         }
         if (k < units)
-            even = fma((value_t)(LOAD(T, h, k)), UNITS(r, k * line + at), even);
+            even = fma((value_t)(LOAD(T, h, k)), UNITS(r, k * r_stride + at), even);
         SET_UNITS(T, product, at, even + odd);
     }
 }
 
-// r [direction, unit, gates x units] is dense; the products are written into the state's memory, where `product` is too.
-__kernel void recurrent_layer(LAYER_ARGUMENTS, __global const STORAGE(T) *r, const idx_t r_offset,
+// r [unit, direction, gates x units] is dense; the products are written into the state's memory, where `product` is too.
+__kernel void recurrent_layer(LAYER_ARGUMENTS, __global const STORAGE(T) *r, const idx_t r_offset, const idx_t r_stride,
                               __global STORAGE(T) *state, const idx_t state_offset,
                               __global const STORAGE(T) *product, const idx_t product_offset)
 {
@@ -129,21 +129,21 @@ __kernel void recurrent_layer(LAYER_ARGUMENTS, __global const STORAGE(T) *r, con
         return;
     const idx_t units = sizes.s2, line = GATES * units, length = length_of(lengths, lengths_offset + row,
                                                                            (int)sizes.s3, flags);
-    __global const STORAGE(T) *matrix = r + r_offset + direction * units * line;
+    __global const STORAGE(T) *matrix = r + r_offset + direction * line;
     for (idx_t step = 0; step < sizes.s3; step++) {
         const place at = PLACE(direction, row, step, product_offset);
         __global STORAGE(T) *sums = state + at.product;
         if (step < length) {
 #if KIND == GRU
-            times_matrix(state + at.state, units, matrix, line, sums, 0, flags & RESET_AFTER ? line : 2 * units);
+            times_matrix(state + at.state, units, matrix, r_stride, sums, 0, flags & RESET_AFTER ? line : 2 * units);
             if (!(flags & RESET_AFTER)) {
                 for (idx_t j = 0; j < units; j += V)
                     reset_units(at, min(j, units - V), units, x, state, bias, state, at.state + at.kind, flags,
                                 numbers);
-                times_matrix(state + at.state + at.kind, units, matrix, line, sums, 2 * units, line);
+                times_matrix(state + at.state + at.kind, units, matrix, r_stride, sums, 2 * units, line);
             }
 #else
-            times_matrix(state + at.state, units, matrix, line, sums, 0, line);
+            times_matrix(state + at.state, units, matrix, r_stride, sums, 0, line);
 #endif
         }
         for (idx_t j = 0; j < units; j += V)

@@ -16,7 +16,8 @@ typedef struct layer {
     rnl_lowering *lowering;
     rnl_recurrent node;
     rnl_dtype dtype;
-    rnl_view x, w, r;             /* as the node has them, in `dtype` */
+    rnl_view x;                   /* as the node has it, in `dtype` */
+    rnl_view w, r;                /* the weights turned: [inputs or units, directions, gates x units] */
     rnl_view bias, peepholes;     /* likewise; RNL_NO_SLOT: not there */
     rnl_view lengths;             /* likewise */
     rnl_view first[2], last[2];   /* hidden and cell state [directions, rows, units]; likewise */
@@ -45,11 +46,32 @@ static rnl_view state_view(const layer *l, const rnl_view *view)
     return rnl_view_exists(view) && l->node.rows_first ? rnl_view_permute(view, turned) : *view;
 }
 
+/* Those that are constant are turned once for the model. */
+static rnl_status turned_input(layer *l, size_t index, rnl_view *out_view)
+{
+    static const size_t turned[] = {2, 0, 1};
+    const uint32_t value = l->lowering->context.node->inputs[index];
+    const int64_t line = l->node.gates * l->node.units;
+    if (l->lowering->planner->model->constants.tensors[value]) {
+        const rnl_weight_key key = {value, RNL_PACKING_TURNED, 0, RNL_NO_NODE, RNL_NO_NODE};
+        TRY(rnl_lower_weight(l->lowering, &key, NULL, 0, out_view));
+        out_view->rank = 3;
+        out_view->shape[1] = l->node.directions;
+        out_view->shape[2] = line;
+        out_view->stride[1] = line;
+        out_view->stride[2] = 1;
+        return RNL_OK;
+    }
+    TRY(dense_input(l, index, out_view));
+    *out_view = rnl_view_permute(out_view, turned);
+    return RNL_OK;
+}
+
 static rnl_status collect_inputs(layer *l)
 {
     TRY(dense_input(l, 0, &l->x));
-    TRY(dense_input(l, 1, &l->w));
-    TRY(dense_input(l, 2, &l->r));
+    TRY(turned_input(l, 1, &l->w));
+    TRY(turned_input(l, 2, &l->r));
     TRY(dense_input(l, 3, &l->bias));
     TRY(dense_input(l, 4, &l->lengths));
     TRY(dense_input(l, 5, &l->first[0]));
@@ -104,13 +126,11 @@ static rnl_status multiply_input(layer *l, rnl_view *out_view)
 {
     const rnl_recurrent *node = &l->node;
     const int64_t line = node->gates * node->units;
-    const rnl_view w = directions_of(l, &l->w, 0);
+    const rnl_view w = directions_of(l, &l->w, 1);
     rnl_view b = w, target;
-    b.rank = 2;
-    b.shape[0] = node->inputs;
+    b.rank = 2; /* a direction's columns follow on the other's */
     b.shape[1] = (int64_t)l->directions * line;
-    b.stride[0] = 1;
-    b.stride[1] = node->inputs;
+    b.stride[1] = w.stride[2];
     const int64_t shape[] = {l->x.shape[0], l->x.shape[1], b.shape[1]};
     TRY(rnl_lower_scratch(l->lowering, l->dtype, 3, shape, RNL_LAYOUT_ROW_MAJOR, &target));
     TRY(rnl_compose_product(l->lowering, &(rnl_gemm_params){.alpha = 1}, &l->x, &b, NULL, &target));
@@ -187,14 +207,13 @@ static size_t parts_of(const layer *l)
 static rnl_status prepare_weights(layer *l, size_t direction, size_t part)
 {
     rnl_view *b = &l->weights[direction][part], *packed = &l->packed[direction][part];
-    int64_t first, floats;
+    static const size_t direction_first[] = {1, 0, 2};
+    int64_t first, count, floats;
     *packed = (rnl_view){.slot = RNL_NO_SLOT};
-    *b = element_of(&l->r, (int64_t)(l->direction + direction));
-    columns_of(l, part, &first, &b->shape[1]);
-    b->offset += first * l->node.units;
-    b->shape[0] = l->node.units;
-    b->stride[0] = 1;
-    b->stride[1] = l->node.units;
+    *b = rnl_view_permute(&l->r, direction_first);
+    *b = element_of(b, (int64_t)(l->direction + direction));
+    columns_of(l, part, &first, &count);
+    rnl_view_slice(b, 1, first, count, 1);
     TRY(rnl_gemm_packed(l->lowering->list->device, b, &floats));
     if (floats == 0 || l->node.steps < LEAST_PACKED_STEPS)
         return RNL_OK;
@@ -237,10 +256,9 @@ static rnl_status lower_steps(layer *l)
 
 static rnl_status lower_whole(layer *l)
 {
-    static const size_t turned[] = {0, 2, 1};
-    rnl_view r = directions_of(l, &l->r, 0);
-    r = rnl_view_permute(&r, turned);
-    TRY(rnl_compose_dense(l->lowering, &r, &r));
+    rnl_view r = directions_of(l, &l->r, 1);
+    if (l->node.gates * l->node.units > 1 && r.stride[2] != 1)
+        TRY(rnl_compose_dense(l->lowering, &r, &r));
     return rnl_op_recurrent_layer(l->lowering->list, &l->params, &l->views, &r);
 }
 

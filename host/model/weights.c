@@ -99,6 +99,18 @@ static rnl_status find_place(rnl_weights *weights, rnl_weight *weight)
     return RNL_OK;
 }
 
+static rnl_status describe_turned(const rnl_host_tensor *tensor, rnl_weight *weight)
+{
+    const rnl_dtype dtype = tensor->dtype == RNL_F64 ? RNL_F64 : RNL_F32;
+    int64_t shape[2] = {tensor->shape[tensor->rank - 1], 1};
+    for (size_t i = 0; i + 1 < tensor->rank; i++)
+        shape[1] *= tensor->shape[i];
+    weight->view = rnl_view_row_major(0, dtype, 2, shape);
+    if (!rnl_size_mul(tensor->size_bytes / rnl_dtype_bytes(tensor->dtype), rnl_dtype_bytes(dtype), &weight->size_bytes))
+        return FAIL(RNL_RESOURCE_EXHAUSTED, "a turned weight overflows the address space");
+    return RNL_OK;
+}
+
 static rnl_status describe(const rnl_host_tensor *tensor, rnl_weight *weight)
 {
     int64_t elements = 0;
@@ -113,6 +125,8 @@ static rnl_status describe(const rnl_host_tensor *tensor, rnl_weight *weight)
         weight->size_bytes = tensor->size_bytes;
         return RNL_OK;
     }
+    if (packing == RNL_PACKING_TURNED)
+        return describe_turned(tensor, weight);
     rnl_conv_weight_layout(rnl_packing_is_transposed(packing), weight->key.groups, 0, tensor->dtype, tensor->rank,
                            tensor->shape, &weight->view, &elements);
     if (elements < 0 || !rnl_size_mul((size_t)elements, rnl_dtype_bytes(tensor->dtype), &weight->size_bytes))

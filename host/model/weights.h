@@ -13,6 +13,7 @@ typedef enum rnl_packing {
     RNL_PACKING_CONV_TRANSPOSE, /* the same, transposed convolution */
     RNL_PACKING_MATRIX,         /* K x N, as the weights of a convolution of single pixels */
     RNL_PACKING_MATRIX_TURNED,  /* N x K, the same */
+    RNL_PACKING_TURNED,         /* …, K as a matrix K x …; halves as float32 */
     RNL_PACKING_SCALE,          /* not the value but a float vector, made while planning: factors … */
     RNL_PACKING_SHIFT           /* … and what is added */
 } rnl_packing;

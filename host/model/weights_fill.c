@@ -6,12 +6,14 @@
  */
 #include "base/memory.h"
 #include "device/buffer.h"
+#include "graph/host_element.h"
 #include "model/weights.h"
 #include "ops/conv.h"
 #include <string.h>
 
 #define PIECE_BYTES ((size_t)8 << 20)
 #define LARGE_BYTES ((size_t)64 << 10) /* from here on the system is told about pages */
+#define TURNED_BLOCK 16
 #define MAX_THREADS 4
 #define BYTES_A_THREAD ((size_t)4 << 20) /* less than that is not worth a thread */
 
@@ -77,6 +79,33 @@ static void fill_vector(const rnl_weight *weight, float *target)
         target[i] = (float)weight->numbers[i];
 }
 
+/* Blocks of as many rows as columns, so that neither source nor target leaves the cache. */
+static void fill_turned(const rnl_host_tensor *tensor, const rnl_view *view, void *target)
+{
+    const int64_t columns = view->shape[0], rows = view->shape[1];
+    float *floats = target;
+    double *doubles = target;
+    for (int64_t r0 = 0; r0 < rows; r0 += TURNED_BLOCK)
+        for (int64_t c0 = 0; c0 < columns; c0 += TURNED_BLOCK)
+            for (int64_t c = c0; c < columns && c < c0 + TURNED_BLOCK; c++)
+                for (int64_t r = r0; r < rows && r < r0 + TURNED_BLOCK; r++) {
+                    const double value = rnl_element_load(tensor->data, r * columns + c, tensor->dtype).f;
+                    if (view->dtype == RNL_F64)
+                        doubles[c * rows + r] = value;
+                    else
+                        floats[c * rows + r] = (float)value;
+                }
+}
+
+static void fill_packed(const rnl_host_tensor *tensor, const rnl_weight *weight, void *target)
+{
+    if (weight->key.packing == RNL_PACKING_TURNED)
+        fill_turned(tensor, &weight->view, target);
+    else
+        rnl_conv_pack(rnl_packing_is_transposed(weight->key.packing), weight->key.groups, tensor->dtype, tensor->rank,
+                      tensor->shape, tensor->data, weight->numbers, target);
+}
+
 static void do_job(const rnl_weights *weights, const job *todo, void *target)
 {
     if (rnl_packing_is_vector(todo->weight->key.packing)) {
@@ -93,8 +122,7 @@ static void do_job(const rnl_weights *weights, const job *todo, void *target)
     if (piece)
         memcpy(target, source, source_bytes);
     else
-        rnl_conv_pack(rnl_packing_is_transposed(todo->weight->key.packing), todo->weight->key.groups, tensor->dtype,
-                      tensor->rank, tensor->shape, source, todo->weight->numbers, target);
+        fill_packed(tensor, todo->weight, target);
     if (large)
         for_map(weights->graph, rnl_map_forget, source, source_bytes);
 }

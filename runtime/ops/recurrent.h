@@ -9,8 +9,8 @@ typedef enum rnl_recurrent_kind { RNL_RNN, RNL_GRU, RNL_LSTM } rnl_recurrent_kin
 
 #define RNL_ACTIVATION_LIST(X)                                                                                         \
     X(TANH)                                                                                                            \
-    X(SIGMOID) X(RELU) X(AFFINE) X(LEAKY_RELU) X(THRESHOLDED_RELU) X(SCALED_TANH) X(HARD_SIGMOID) X(ELU) X(SOFTSIGN)   \
-        X(SOFTPLUS)
+    X(SIGMOID)                                                                                                         \
+    X(RELU) X(AFFINE) X(LEAKY_RELU) X(THRESHOLDED_RELU) X(SCALED_TANH) X(HARD_SIGMOID) X(ELU) X(SOFTSIGN) X(SOFTPLUS)
 typedef enum rnl_activation {
 #define X(name) RNL_ACTIVATION_##name,
     RNL_ACTIVATION_LIST(X)
@@ -59,7 +59,7 @@ RNL_API RNL_NODISCARD rnl_status rnl_op_recurrent_reset(rnl_step_list *list, con
 /* All steps in one, products included, is faster on this device and possible; y's last stride must be 1. */
 RNL_API bool rnl_recurrent_layer_pays(const rnl_device *device, const rnl_recurrent_params *params,
                                       const rnl_recurrent_views *views);
-/* `r`: the recurrence weights, [D, H, G*H] dense. `product` lies in the state's slot. */
+/* `r`: the recurrence weights, [H, D, G*H], dense but for the first stride. `product` lies in the state's slot. */
 RNL_API RNL_NODISCARD rnl_status rnl_op_recurrent_layer(rnl_step_list *list, const rnl_recurrent_params *params,
                                                         const rnl_recurrent_views *views, const rnl_view *r);
 

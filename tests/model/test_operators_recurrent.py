@@ -170,9 +170,9 @@ class RecurrentTest(unittest.TestCase):
         for op_type, direction in itertools.product(GATES, ("forward", "reverse", "bidirectional")):
             with self.subTest(op_type=op_type, direction=direction):
                 directions = 2 if direction == "bidirectional" else 1
-                given = self.tensors(op_type, 6, 5, 3, 19, ("B", "sequence_lens", "initial_h"), 0, directions)
+                given = self.tensors(op_type, 6, 5, 3, 6, ("B", "sequence_lens", "initial_h"), 0, directions)
                 given["sequence_lens"] = np.array([6, 0, 1, 4, 6], np.int32)
-                self.check(op_type, given, direction=direction, hidden_size=19)
+                self.check(op_type, given, direction=direction, hidden_size=6)
 
     def test_lengths_out_of_range(self):
         given = self.tensors("LSTM", 4, 3, 3, 5, ("sequence_lens",))
@@ -208,8 +208,8 @@ class RecurrentTest(unittest.TestCase):
                 self.check("LSTM", self.tensors("LSTM", 3, 2, 3, 5, ("B",)), hidden_size=5, activations=chosen)
 
     def test_activations_of_each_direction(self):
-        given = self.tensors("LSTM", 4, 3, 3, 6, ("B", "P"), 0, 2)
-        self.check("LSTM", given, direction="bidirectional", hidden_size=6,
+        given = self.tensors("LSTM", 4, 3, 3, 9, ("B", "P"), 0, 2)
+        self.check("LSTM", given, direction="bidirectional", hidden_size=9,
                    activations=["HardSigmoid", "Affine", "tanh", "sigmoid", "ScaledTanh", "LeakyRelu"],
                    activation_alpha=[0.3, 0.9, 1.1, 0.2], activation_beta=[0.4, 0.1, 0.7])
         given = self.tensors("GRU", 4, 3, 3, 6, ("B",), 0, 2)
@@ -218,10 +218,10 @@ class RecurrentTest(unittest.TestCase):
 
     def test_clip_and_coupled_gates(self):
         for op_type in GATES:
-            given = self.tensors(op_type, 4, 3, 3, 9, ("B",))
+            given = self.tensors(op_type, 4, 3, 3, 6, ("B",))
             given["X"] *= 10
-            self.check(op_type, given, hidden_size=9, clip=0.7)
-        self.check("LSTM", self.tensors("LSTM", 4, 3, 3, 9, ("B", "P", "initial_c")), hidden_size=9, input_forget=1)
+            self.check(op_type, given, hidden_size=6, clip=0.7)
+        self.check("LSTM", self.tensors("LSTM", 4, 3, 3, 6, ("B", "P", "initial_c")), hidden_size=6, input_forget=1)
 
     def test_left_out_in_the_middle(self):
         self.check("LSTM", self.tensors("LSTM", 3, 2, 3, 4, ("P",)), hidden_size=4)
@@ -244,7 +244,7 @@ class RecurrentTest(unittest.TestCase):
 
     def test_weights_that_are_computed(self):
         for op_type in GATES:
-            self.check(op_type, self.tensors(op_type, 5, 2, 3, 8, ("B",)), constant=(), hidden_size=8)
+            self.check(op_type, self.tensors(op_type, 5, 2, 3, 6, ("B",)), constant=(), hidden_size=6)
 
     def test_old_opsets(self):
         for op_type, opset in itertools.product(GATES, (7, 14, 28)):
