@@ -45,6 +45,9 @@ typedef struct rnl_resize {
 } rnl_resize;
 RNL_NODISCARD rnl_status rnl_resize_resolve(const rnl_op_context *context, rnl_resize *out_resize);
 
+/* CumSum and CumProd: the axis that input 1 names. */
+RNL_NODISCARD rnl_status rnl_scan_axis(const rnl_op_context *context, size_t *out_axis);
+
 /* Pad: one entry an axis; amounts may be negative (crop). */
 typedef struct rnl_pad {
     int mode; /* 0 constant, 1 reflect, 2 edge, 3 wrap */

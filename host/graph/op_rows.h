@@ -118,6 +118,17 @@ rnl_status rnl_infer_gather_nd(rnl_op_context *context);
 rnl_status rnl_infer_scatter_elements(rnl_op_context *context);
 rnl_status rnl_infer_scatter_nd(rnl_op_context *context);
 
+/* op_select.c */
+rnl_status rnl_infer_arg(rnl_op_context *context);
+rnl_status rnl_infer_hardmax(rnl_op_context *context);
+rnl_status rnl_infer_scan(rnl_op_context *context);
+rnl_status rnl_infer_topk(rnl_op_context *context);
+rnl_status rnl_infer_trilu(rnl_op_context *context);
+rnl_status rnl_infer_eye_like(rnl_op_context *context);
+rnl_status rnl_infer_one_hot(rnl_op_context *context);
+rnl_status rnl_infer_reverse_sequence(rnl_op_context *context);
+rnl_status rnl_infer_tensor_scatter(rnl_op_context *context);
+
 /* eval_unary.c, eval_binary.c */
 rnl_status rnl_evaluate_unary(rnl_op_context *context);
 rnl_status rnl_evaluate_isnan(rnl_op_context *context);

@@ -34,6 +34,16 @@ rnl_status rnl_lower_gather_nd(rnl_lowering *lowering);
 rnl_status rnl_lower_scatter_elements(rnl_lowering *lowering);
 rnl_status rnl_lower_scatter_nd(rnl_lowering *lowering);
 
+rnl_status rnl_lower_arg(rnl_lowering *lowering);
+rnl_status rnl_lower_hardmax(rnl_lowering *lowering);
+rnl_status rnl_lower_scan(rnl_lowering *lowering);
+rnl_status rnl_lower_topk(rnl_lowering *lowering);
+rnl_status rnl_lower_trilu(rnl_lowering *lowering);
+rnl_status rnl_lower_eye_like(rnl_lowering *lowering);
+rnl_status rnl_lower_one_hot(rnl_lowering *lowering);
+rnl_status rnl_lower_reverse_sequence(rnl_lowering *lowering);
+rnl_status rnl_lower_tensor_scatter(rnl_lowering *lowering);
+
 rnl_status rnl_lower_reduce(rnl_lowering *lowering);
 rnl_status rnl_lower_global_pool(rnl_lowering *lowering);
 rnl_status rnl_lower_softmax(rnl_lowering *lowering);
