@@ -39,6 +39,24 @@ rnl_status rnl_attention_append(rnl_lowering *lowering, const rnl_view *past, co
     return rnl_lower_copy(lowering, past, &part);
 }
 
+rnl_status rnl_attention_with_past(rnl_lowering *lowering, size_t past_index, size_t output, rnl_view *view)
+{
+    rnl_view past, target;
+    const bool wanted = rnl_lower_has_output(lowering, output);
+    TRY(rnl_lower_input(lowering, past_index, RNL_LAYOUT_ANY, &past));
+    if (!wanted && !rnl_view_exists(&past))
+        return RNL_OK;
+    const int64_t before = rnl_view_exists(&past) ? past.shape[2] : 0;
+    const int64_t shape[] = {view->shape[0], view->shape[1], before + view->shape[2], view->shape[3]};
+    if (wanted)
+        TRY(rnl_lower_output(lowering, output, RNL_LAYOUT_ROW_MAJOR, &target));
+    else
+        TRY(rnl_lower_scratch(lowering, view->dtype, 4, shape, RNL_LAYOUT_ROW_MAJOR, &target));
+    TRY(rnl_attention_append(lowering, &past, view, &target));
+    *view = target;
+    return RNL_OK;
+}
+
 /* a times b with the heads that share keys and values as a dimension of their own. */
 static rnl_status product(rnl_lowering *lowering, float alpha, const rnl_view *a, const rnl_view *b,
                           const rnl_view *target)

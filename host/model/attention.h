@@ -31,5 +31,9 @@ rnl_view rnl_attention_heads(const rnl_view *view, int64_t heads);
 /* `past`, if there is one, and `view` behind it, along the sequence, in `target`. */
 RNL_NODISCARD rnl_status rnl_attention_append(rnl_lowering *lowering, const rnl_view *past, const rnl_view *view,
                                               const rnl_view *target);
+/* Keys or values with those of the past (an input that may be left out), in the output that has them, if it is wanted.
+ */
+RNL_NODISCARD rnl_status rnl_attention_with_past(rnl_lowering *lowering, size_t past_index, size_t output,
+                                                 rnl_view *view);
 
 #endif

@@ -153,25 +153,6 @@ static rnl_status find_operand(rnl_lowering *lowering, size_t index, int64_t hea
     return RNL_OK;
 }
 
-/* Keys or values with those of the past, in the output that has them, if it is wanted. */
-static rnl_status with_past(rnl_lowering *lowering, size_t past_index, size_t output, rnl_view *view)
-{
-    rnl_view past, target;
-    const bool wanted = rnl_lower_has_output(lowering, output);
-    TRY(rnl_lower_input(lowering, past_index, RNL_LAYOUT_ANY, &past));
-    if (!wanted && !rnl_view_exists(&past))
-        return RNL_OK;
-    const int64_t before = rnl_view_exists(&past) ? past.shape[2] : 0;
-    const int64_t shape[] = {view->shape[0], view->shape[1], before + view->shape[2], view->shape[3]};
-    if (wanted)
-        TRY(rnl_lower_output(lowering, output, RNL_LAYOUT_ROW_MAJOR, &target));
-    else
-        TRY(rnl_lower_scratch(lowering, view->dtype, 4, shape, RNL_LAYOUT_ROW_MAJOR, &target));
-    TRY(rnl_attention_append(lowering, &past, view, &target));
-    *view = target;
-    return RNL_OK;
-}
-
 /* A device without doubles computes softmax of narrower types in f32 all the same. */
 static rnl_dtype precision_of(const rnl_lowering *lowering, rnl_dtype dtype)
 {
@@ -201,8 +182,8 @@ rnl_status rnl_lower_attention(rnl_lowering *lowering)
     TRY(find_operand(lowering, Q, sizes.heads, &attention.q));
     TRY(find_operand(lowering, K, sizes.kv_heads, &attention.k));
     TRY(find_operand(lowering, V, sizes.kv_heads, &attention.v));
-    TRY(with_past(lowering, PAST_KEY, 1, &attention.k));
-    TRY(with_past(lowering, PAST_VALUE, 2, &attention.v));
+    TRY(rnl_attention_with_past(lowering, PAST_KEY, 1, &attention.k));
+    TRY(rnl_attention_with_past(lowering, PAST_VALUE, 2, &attention.v));
     const float usual = sizes.size > 0 ? (float)(1 / sqrt((double)sizes.size)) : 1;
     attention.scale = rnl_node_float(node, "scale", usual);
     attention.softcap = rnl_node_float(node, "softcap", 0);

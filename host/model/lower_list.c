@@ -180,10 +180,16 @@ static const lower_row onnx_rows[] = {
 
 /* Of com.microsoft; sorted by name. */
 static const lower_row microsoft_rows[] = {
+    {"Attention", rnl_lower_microsoft_attention},
+    {"BiasGelu", rnl_lower_bias_gelu},
     {"DynamicQuantizeMatMul", rnl_lower_dynamic_quantize_matmul},
+    {"EmbedLayerNormalization", rnl_lower_embed_layer_norm},
+    {"FastGelu", rnl_lower_bias_gelu},
+    {"FusedMatMul", rnl_lower_fused_matmul},
     {"Gelu", rnl_lower_map},
     {"MatMulIntegerToFloat", rnl_lower_matmul_integer_to_float},
     {"MatMulNBits", rnl_lower_matmul_nbits},
+    {"MultiHeadAttention", rnl_lower_multi_head_attention},
     {"QGemm", rnl_lower_qgemm},
     {"QLinearAdd", rnl_lower_qlinear_add},
     {"QLinearAveragePool", rnl_lower_qlinear_pool},
@@ -193,6 +199,10 @@ static const lower_row microsoft_rows[] = {
     {"QLinearMul", rnl_lower_qlinear_mul},
     {"QLinearSigmoid", rnl_lower_qlinear_sigmoid},
     {"QLinearSoftmax", rnl_lower_qlinear_softmax},
+    {"QuickGelu", rnl_lower_quick_gelu},
+    {"RotaryEmbedding", rnl_lower_microsoft_rotary},
+    {"SkipLayerNormalization", rnl_lower_skip_normalization},
+    {"SkipSimplifiedLayerNormalization", rnl_lower_skip_normalization},
 };
 
 static const struct {

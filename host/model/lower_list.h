@@ -52,6 +52,14 @@ rnl_status rnl_lower_instance_norm(rnl_lowering *lowering);
 rnl_status rnl_lower_layer_norm(rnl_lowering *lowering);
 rnl_status rnl_lower_attention(rnl_lowering *lowering);
 rnl_status rnl_lower_rotary_embedding(rnl_lowering *lowering);
+rnl_status rnl_lower_bias_gelu(rnl_lowering *lowering); /* BiasGelu, FastGelu */
+rnl_status rnl_lower_quick_gelu(rnl_lowering *lowering);
+rnl_status rnl_lower_fused_matmul(rnl_lowering *lowering);
+rnl_status rnl_lower_skip_normalization(rnl_lowering *lowering);
+rnl_status rnl_lower_embed_layer_norm(rnl_lowering *lowering);
+rnl_status rnl_lower_microsoft_rotary(rnl_lowering *lowering);
+rnl_status rnl_lower_microsoft_attention(rnl_lowering *lowering);
+rnl_status rnl_lower_multi_head_attention(rnl_lowering *lowering);
 rnl_status rnl_lower_rms_norm(rnl_lowering *lowering);
 rnl_status rnl_lower_group_norm(rnl_lowering *lowering);
 rnl_status rnl_lower_mean_variance_norm(rnl_lowering *lowering);

@@ -90,6 +90,18 @@ static rnl_status lower_rows(rnl_lowering *lowering, rnl_view *out_view)
     return rnl_lower_input(lowering, 0, RNL_LAYOUT_ROW_MAJOR, out_view);
 }
 
+static rnl_status convolve_rows(rnl_lowering *lowering, bool turned, rnl_chain *chain, const rnl_view *source,
+                                const rnl_view *weight, const rnl_view *bias, const rnl_view *target)
+{
+    const size_t rank = source->rank < 3 ? 3 : source->rank;
+    rnl_conv_params params = {.spatial = rank - 2, .stride = {1, 1, 1}, .dilation = {1, 1, 1}, .groups = 1};
+    for (size_t i = 0; chain && i < chain->operand_count; i++)
+        chain->operands[i] = as_image(&chain->operands[i], rank);
+    params.chain = chain;
+    const rnl_view from = as_image(source, rank), to = as_image(target, rank), window = as_window(weight, turned, rank);
+    return rnl_op_conv(lowering->list, &params, &from, &window, bias, &to);
+}
+
 static rnl_status lower_as_convolution(rnl_lowering *lowering)
 {
     bool turned = rnl_node_int(lowering->context.node, "transB", 0) != 0;
@@ -98,15 +110,28 @@ static rnl_status lower_as_convolution(rnl_lowering *lowering)
     TRY(lower_rows(lowering, &source));
     TRY(rnl_lower_anchor_weights(lowering, turned ? RNL_PACKING_MATRIX_TURNED : RNL_PACKING_MATRIX, 0, &weight, &bias));
     TRY(rnl_lower_result(lowering, RNL_LAYOUT_ROW_MAJOR, &target, &chain));
-    size_t rank = source.rank < 3 ? 3 : source.rank;
-    rnl_conv_params params = {.spatial = rank - 2, .stride = {1, 1, 1}, .dilation = {1, 1, 1}, .groups = 1};
-    for (size_t i = 0; chain && i < chain->operand_count; i++)
-        chain->operands[i] = as_image(&chain->operands[i], rank);
-    params.chain = chain;
-    source = as_image(&source, rank);
-    target = as_image(&target, rank);
-    weight = as_window(&weight, turned, rank);
-    return rnl_op_conv(lowering->list, &params, &source, &weight, &bias, &target);
+    return convolve_rows(lowering, turned, chain, &source, &weight, &bias, &target);
+}
+
+rnl_status rnl_lower_projection(rnl_lowering *lowering, rnl_view *out_view)
+{
+    const rnl_planner *planner = lowering->planner;
+    const rnl_tensor_desc *a = &lowering->context.inputs[0], *b = &lowering->context.inputs[1];
+    const bool packed = is_ours(planner) && planner->model->constants.tensors[lowering->context.node->inputs[1]] &&
+                        (RNL_TYPES_FLOAT & RNL_TYPE_BIT(a->dtype)) && b->shape[1] >= MIN_PACKED_COLUMNS &&
+                        b->shape[0] > 0;
+    const int64_t shape[] = {a->shape[0], a->shape[1], b->shape[1]};
+    rnl_gemm_params params = {.alpha = 1, .beta = 1};
+    rnl_view source, weight, bias;
+    TRY(lower_rows(lowering, &source));
+    TRY(rnl_lower_input(lowering, 2, RNL_LAYOUT_ROW_MAJOR, &bias));
+    TRY(rnl_lower_scratch(lowering, a->dtype, 3, shape, RNL_LAYOUT_ROW_MAJOR, out_view));
+    if (packed) {
+        TRY(rnl_lower_conv_weight(lowering, 1, RNL_PACKING_MATRIX, 0, &weight));
+        return convolve_rows(lowering, false, NULL, &source, &weight, &bias, out_view);
+    }
+    TRY(rnl_lower_input(lowering, 1, RNL_LAYOUT_ANY, &weight));
+    return rnl_compose_product(lowering, &params, &source, &weight, &bias, out_view);
 }
 
 /* ---- as a product --------------------------------------------------------------------------------------------- */

@@ -40,8 +40,8 @@ static rnl_view half_of(const rnl_view *view, int64_t turned, bool interleaved, 
     return half;
 }
 
-rnl_status rnl_compose_rotary(rnl_lowering *lowering, const rnl_view *source, const rnl_view *cosines,
-                              const rnl_view *sines, int64_t turned, bool interleaved, const rnl_view *target)
+static rnl_status turn_pairs(rnl_lowering *lowering, const rnl_view *source, const rnl_view *cosines,
+                             const rnl_view *sines, int64_t turned, bool interleaved, const rnl_view *target)
 {
     const rnl_view x = half_of(source, turned, interleaved, false), y = half_of(source, turned, interleaved, true);
     const rnl_view to_x = half_of(target, turned, interleaved, false),
@@ -79,6 +79,18 @@ static rnl_view over_heads(const rnl_view *view)
     return result;
 }
 
+rnl_status rnl_rotary_heads(rnl_lowering *lowering, const rnl_view *source, const rnl_view caches[2],
+                            const rnl_rotary_sizes *sizes, bool interleaved, const rnl_view *target)
+{
+    const rnl_view cosines = over_heads(&caches[0]), sines = over_heads(&caches[1]);
+    rnl_view from = *source, to = *target;
+    if (sizes->packed) {
+        from = rnl_attention_heads(source, sizes->heads);
+        to = rnl_attention_heads(target, sizes->heads);
+    }
+    return turn_pairs(lowering, &from, &cosines, &sines, sizes->turned, interleaved, &to);
+}
+
 rnl_status rnl_lower_rotary_embedding(rnl_lowering *lowering)
 {
     rnl_rotary_sizes sizes;
@@ -91,12 +103,7 @@ rnl_status rnl_lower_rotary_embedding(rnl_lowering *lowering)
         TRY(rnl_lower_input(lowering, i + 1, RNL_LAYOUT_ANY, &caches[i]));
         if (rnl_view_exists(&positions))
             TRY(rnl_rotary_at(lowering, &caches[i], &positions, &caches[i]));
-        caches[i] = over_heads(&caches[i]);
     }
     TRY(rnl_lower_output(lowering, 0, RNL_LAYOUT_ROW_MAJOR, &target));
-    if (sizes.packed) {
-        source = rnl_attention_heads(&source, sizes.heads);
-        target = rnl_attention_heads(&target, sizes.heads);
-    }
-    return rnl_compose_rotary(lowering, &source, &caches[0], &caches[1], sizes.turned, interleaved, &target);
+    return rnl_rotary_heads(lowering, &source, caches, &sizes, interleaved, &target);
 }

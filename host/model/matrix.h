@@ -11,6 +11,9 @@ bool rnl_matrix_takes_chain(const rnl_planner *planner, const rnl_node *node);
 /* … whose second factor is constant and worth packing: it runs as a convolution of single pixels, a row each. */
 bool rnl_matrix_is_convolution(const rnl_planner *planner, const rnl_node *node);
 
+/* Input 0 times input 1, plus input 2 if it is there, in memory of the node's own. */
+RNL_NODISCARD rnl_status rnl_lower_projection(rnl_lowering *lowering, rnl_view *out_view);
+
 /* Vectors become matrices: a row on the left, a column on the right; the result gets the axes that its factors lacked.
  */
 void rnl_matrix_of_vectors(rnl_view *a, rnl_view *b, rnl_view *target);
