@@ -7,6 +7,7 @@
 //   PARAMETERS   number of the operator's parameters, 0 to 2; absent: 0
 //   T_DST, T0 … T4   types of destination and sources
 //   ROWS    which entry point there is
+//   CONVERT there are types of small_types.clh and the operators of convert_ops.clh
 //
 // Entry points, for dimensions that were merged before:
 //   map_flat   one dimension; sources have stride 1, or 0
@@ -17,9 +18,23 @@
 // check: -DOP=OP_ERF -DARITY=1 -DT_DST=F64 -DT0=F64 -DUSE_F64
 // check: -DOP=OP_SHRINK -DARITY=1 -DPARAMETERS=2 -DT_DST=I64 -DT0=I64
 // check: -DOP=OP_SHIFT_RIGHT -DARITY=2 -DT_DST=I8 -DT0=I8 -DT1=I8
+// check: -DCONVERT -DOP=OP_CAST -DARITY=1 -DT_DST=F8E4M3FN -DT0=I64 -DSATURATE=0
+// check: -DCONVERT -DOP=OP_CAST -DARITY=1 -DT_DST=F8E8M0 -DT0=F16 -DROUND_MODE=2 -DROWS
+// check: -DCONVERT -DOP=OP_CAST -DARITY=1 -DT_DST=I4 -DT0=F8E5M2
+// check: -DCONVERT -DOP=OP_CAST -DARITY=1 -DT_DST=F4E2M1 -DT0=F64 -DUSE_F64
+// check: -DCONVERT -DOP=OP_QUANTIZE_ZERO -DARITY=3 -DT_DST=I2 -DT0=F16 -DT1=F8E8M0 -DT2=I2 -DPRECISION=F16 -DROWS
+// check: -DCONVERT -DOP=OP_QUANTIZE -DARITY=2 -DT_DST=F8E5M2FNUZ -DT0=I32 -DT1=F32 -DPRECISION=BF16 -DINDEX64
+// check: -DCONVERT -DOP=OP_DEQUANTIZE_ZERO -DARITY=3 -DT_DST=F32 -DT0=I32 -DT1=F32 -DT2=I32
+// check: -DCONVERT -DOP=OP_DEQUANTIZE -DARITY=2 -DT_DST=BF16 -DT0=F8E4M3FNUZ -DT1=F16 -DROWS
 #include "common.clh"
 #include "walk.clh"
+#ifdef CONVERT
+#include "small_types.clh"
+#endif
 #include "map_ops.clh"
+#ifdef CONVERT
+#include "convert_ops.clh"
+#endif
 #if !defined(OP) || !defined(ARITY) || !defined(T_DST) || !defined(T0)
 #error "map.cl needs OP, ARITY, T_DST, T0 …"
 #endif

@@ -25,6 +25,8 @@ typedef enum rnl_type_rule {
     RNL_TYPE_BOOL,
     RNL_TYPE_OF_TO, /* the attribute */
     RNL_TYPE_OF_VALUE,
+    RNL_TYPE_QUANTIZED,   /* output_dtype, else the zero point's, else uint8 */
+    RNL_TYPE_DEQUANTIZED, /* output_dtype, else the scale's */
     RNL_TYPE_UNKNOWN
 } rnl_type_rule;
 rnl_type_rule rnl_check_type_rule(const char *domain, const char *op_type);

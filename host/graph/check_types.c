@@ -13,26 +13,10 @@ static const char *foreign_name(unsigned code)
         return "complex64";
     case 15:
         return "complex128";
-    case 17:
-        return "float8e4m3fn";
-    case 18:
-        return "float8e4m3fnuz";
-    case 19:
-        return "float8e5m2";
-    case 20:
-        return "float8e5m2fnuz";
-    case 21:
-        return "uint4";
-    case 22:
-        return "int4";
-    case 23:
-        return "float4e2m1";
-    case 24:
-        return "float8e8m0";
-    case 25:
-        return "uint2";
-    case 26:
-        return "int2";
+    case 27:
+        return "float6e2m3";
+    case 28:
+        return "float6e3m2";
     case RNL_NOT_A_TENSOR:
         return "not a dense tensor";
     default:
@@ -71,15 +55,17 @@ rnl_type_rule rnl_check_type_rule(const char *domain, const char *op_type)
         {" QGemm ", RNL_TYPE_UNKNOWN},
     };
     static const type_rule_row onnx[] = {
-        {" Where RMSNormalization SimplifiedLayerNormalization ", RNL_TYPE_OF_SECOND},
+        {" Where CastLike RMSNormalization SimplifiedLayerNormalization ", RNL_TYPE_OF_SECOND},
         {" OneHot ", RNL_TYPE_OF_THIRD},
         {" Shape Size ArgMax ArgMin NonZero NonMaxSuppression ", RNL_TYPE_I64},
         {" Equal Less LessOrEqual Greater GreaterOrEqual Not And Or Xor IsNaN IsInf ", RNL_TYPE_BOOL},
-        {" Cast ", RNL_TYPE_OF_TO},
+        {" Cast BitCast ", RNL_TYPE_OF_TO},
         {" ConstantOfShape ", RNL_TYPE_OF_VALUE},
-        {" CastLike EyeLike RandomNormalLike RandomUniformLike Multinomial Bernoulli QuantizeLinear DequantizeLinear "
+        {" QuantizeLinear ", RNL_TYPE_QUANTIZED},
+        {" DequantizeLinear ", RNL_TYPE_DEQUANTIZED},
+        {" EyeLike RandomNormalLike RandomUniformLike Multinomial Bernoulli "
          "DynamicQuantizeLinear HannWindow HammingWindow BlackmanWindow MelWeightMatrix ConvInteger MatMulInteger "
-         "QLinearConv QLinearMatMul BitCast If Loop Scan ",
+         "QLinearConv QLinearMatMul If Loop Scan ",
          RNL_TYPE_UNKNOWN},
     };
     if (domain[0] != '\0')
@@ -92,9 +78,19 @@ static uint8_t input_type(const rnl_node *node, const uint8_t *types, uint32_t i
     return index < node->input_count && node->inputs[index] != RNL_NO_VALUE ? types[node->inputs[index]] : 0;
 }
 
+/* The attribute's type, else that of an input, else `other`. */
+static uint8_t quantized_type(const rnl_node *node, const uint8_t *types, uint32_t index, uint8_t other)
+{
+    int64_t code = rnl_node_int(node, "output_dtype", 0);
+    if (code > 0 && code < RNL_NOT_A_TENSOR)
+        return (uint8_t)code;
+    return index < node->input_count && node->inputs[index] != RNL_NO_VALUE ? types[node->inputs[index]] : other;
+}
+
 static uint8_t output_type(const rnl_node *node, rnl_type_rule rule, const uint8_t *types)
 {
     const rnl_attribute *value;
+    uint8_t value_type;
     int64_t to;
     switch (rule) {
     case RNL_TYPE_OF_FIRST:
@@ -115,6 +111,11 @@ static uint8_t output_type(const rnl_node *node, rnl_type_rule rule, const uint8
         if (!value)
             return RNL_F32;
         return value->type == RNL_ATTRIBUTE_TENSOR ? (uint8_t)value->tensor->dtype : 0;
+    case RNL_TYPE_QUANTIZED:
+        return quantized_type(node, types, 2, RNL_U8);
+    case RNL_TYPE_DEQUANTIZED:
+        value_type = quantized_type(node, types, 1, 0);
+        return value_type == RNL_F8E8M0 ? RNL_F32 : value_type;
     case RNL_TYPE_UNKNOWN:
         break;
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where, Clip, Cast, Dropout. */
+/* Where, Clip, Dropout. */
 #include "graph/host_element.h"
 #include "graph/op_common.h"
 #include "graph/op_rows.h"
@@ -61,21 +61,6 @@ rnl_status rnl_evaluate_clip(rnl_op_context *context)
     for (int64_t i = 0, count = rnl_desc_elements(input); i < count; i++) {
         rnl_number x = rnl_element_load(input->host, i, input->dtype);
         rnl_element_store(context->results[0], i, input->dtype, clip(x, low, high, rnl_dtype_kind(input->dtype)));
-    }
-    return RNL_OK;
-}
-
-/* CastLike's second input gives its type alone. */
-rnl_status rnl_evaluate_cast(rnl_op_context *context)
-{
-    const rnl_tensor_desc *input = &context->inputs[0];
-    rnl_dtype to = context->outputs[0].dtype;
-    if (!rnl_desc_known(input))
-        return FAIL(RNL_FAILED_PRECONDITION, "the contents of input 0 of %s are not known while planning",
-                    context->node->op_type);
-    for (int64_t i = 0, count = rnl_desc_elements(input); i < count; i++) {
-        rnl_number x = rnl_element_load(input->host, i, input->dtype);
-        rnl_element_store(context->results[0], i, to, rnl_number_convert(x, input->dtype, to));
     }
     return RNL_OK;
 }

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graph/host_element.h"
 #include "graph/op_common.h"
+#include "graph/small_float.h"
 #include <float.h>
 #include <math.h>
 #include <string.h>
 
 rnl_number_kind rnl_dtype_kind(rnl_dtype dtype)
 {
-    if (RNL_TYPES_FLOAT_64 & RNL_TYPE_BIT(dtype))
+    if ((RNL_TYPES_FLOAT_64 | RNL_TYPES_SMALL_FLOAT) & RNL_TYPE_BIT(dtype))
         return RNL_NUMBER_FLOAT;
-    return RNL_TYPES_SIGNED & RNL_TYPE_BIT(dtype) ? RNL_NUMBER_SIGNED : RNL_NUMBER_UNSIGNED;
+    return (RNL_TYPES_SIGNED | RNL_TYPES_SMALL_SIGNED) & RNL_TYPE_BIT(dtype) ? RNL_NUMBER_SIGNED : RNL_NUMBER_UNSIGNED;
 }
 
 /* IEEE-like formats of 16 bits, given by the bits of the mantissa: 10 for f16, 7 for bf16. */
@@ -46,6 +47,29 @@ static uint16_t encode_16(double value, int mantissa_bits)
     long units = lrint(ldexp(magnitude, mantissa_bits - exponent));
     long bits = ((long)(exponent + bias - 1) << mantissa_bits) + units;
     return (uint16_t)(sign | (bits > infinity ? infinity : bits));
+}
+
+/* The low bits of a byte, as a float's code or an integer. */
+static rnl_number load_small(uint8_t byte, rnl_dtype dtype)
+{
+    rnl_number number = {.u = 0};
+    unsigned width = (unsigned)rnl_dtype_width(dtype), code = byte & (0xffu >> (8 - width));
+    if (rnl_dtype_is_small_float(dtype))
+        number.f = rnl_small_float_decode(dtype, (uint8_t)code);
+    else if (rnl_dtype_kind(dtype) == RNL_NUMBER_SIGNED)
+        number.i = (int64_t)code - (code >> (width - 1) ? INT64_C(1) << width : 0);
+    else
+        number.u = code;
+    return number;
+}
+
+/* Integers wrap, and signed ones fill the byte with their sign. */
+static uint8_t store_small(rnl_number number, rnl_dtype dtype)
+{
+    if (rnl_dtype_is_small_float(dtype))
+        return rnl_small_float_encode(dtype, number.f, RNL_NARROWING_DEFAULT);
+    number = load_small((uint8_t)number.u, dtype);
+    return (uint8_t)number.u;
 }
 
 #define LOAD(type, field)                                                                                              \
@@ -90,9 +114,10 @@ rnl_number rnl_element_load(const void *data, int64_t index, rnl_dtype dtype)
         number.u = ((const unsigned char *)data)[index] != 0;
         return number;
     case RNL_DTYPE_NONE:
-        break;
+        return number;
+    default:
+        return load_small(((const uint8_t *)data)[index], dtype);
     }
-    return number;
 }
 
 #define STORE(type, field)                                                                                             \
@@ -133,12 +158,14 @@ void rnl_element_store(void *data, int64_t index, rnl_dtype dtype, rnl_number nu
         return;
     case RNL_DTYPE_NONE:
         return;
+    default:
+        ((uint8_t *)data)[index] = store_small(number, dtype);
     }
 }
 
 static int value_bits(rnl_dtype dtype)
 {
-    return 8 * (int)rnl_dtype_bytes(dtype) - (rnl_dtype_kind(dtype) == RNL_NUMBER_SIGNED);
+    return (int)rnl_dtype_width(dtype) - (rnl_dtype_kind(dtype) == RNL_NUMBER_SIGNED);
 }
 
 rnl_number rnl_number_lowest(rnl_dtype dtype)
@@ -162,14 +189,19 @@ rnl_number rnl_number_highest(rnl_dtype dtype)
         number.f = (double)FLT_MAX;
     else if (dtype == RNL_F16 || dtype == RNL_BF16)
         number.f = decode_16(dtype == RNL_F16 ? 0x7bff : 0x7f7f, dtype == RNL_F16 ? 10 : 7);
+    else if (rnl_dtype_is_small_float(dtype))
+        number.f = rnl_small_float_decode(dtype, rnl_small_float_highest(dtype));
     else if (dtype != RNL_BOOL)
         number.u = UINT64_MAX >> (64 - value_bits(dtype));
     return number;
 }
 
+/* Integers of less than a byte wrap, as ONNX's reference does it, those of a byte and more saturate. */
 static rnl_number float_to_integer(double value, rnl_dtype to)
 {
     rnl_number number = {.u = 0};
+    if (rnl_dtype_width(to) < 8)
+        to = RNL_I32;
     double limit = ldexp(1, value_bits(to)); /* one past the greatest */
     if (to == RNL_BOOL)
         number.u = value != 0; /* NaN is true */
@@ -199,6 +231,16 @@ double rnl_number_double(rnl_number number, rnl_dtype dtype)
     return number.f;
 }
 
+/* The lowest bits as one, so that a double holds the number and rounds on to the type as the number itself would. */
+static double sticky(rnl_number number, bool is_signed)
+{
+    bool negative = is_signed && number.i < 0;
+    uint64_t magnitude = negative ? 0 - number.u : number.u;
+    if (magnitude >> 53)
+        magnitude = (magnitude & ~UINT64_C(0xfff)) | (magnitude & 0xfff ? 0x800 : 0);
+    return negative ? -(double)magnitude : (double)magnitude;
+}
+
 rnl_number rnl_number_convert(rnl_number number, rnl_dtype from, rnl_dtype to)
 {
     if (rnl_dtype_kind(from) == RNL_NUMBER_FLOAT)
@@ -206,6 +248,8 @@ rnl_number rnl_number_convert(rnl_number number, rnl_dtype from, rnl_dtype to)
     if (rnl_dtype_kind(to) != RNL_NUMBER_FLOAT)
         return number; /* the store wraps */
     bool is_signed = rnl_dtype_kind(from) == RNL_NUMBER_SIGNED;
+    if (rnl_dtype_is_small_float(to))
+        return (rnl_number){.f = sticky(number, is_signed)};
     if (to == RNL_F32) /* rounded once, not first to a double */
         return (rnl_number){.f = (double)(is_signed ? (float)number.i : (float)number.u)};
     return (rnl_number){.f = rnl_number_double(number, from)};

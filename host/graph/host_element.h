@@ -16,9 +16,9 @@ typedef union rnl_number {
 rnl_number_kind rnl_dtype_kind(rnl_dtype dtype);
 /* `index` counts elements; data need not be aligned. */
 rnl_number rnl_element_load(const void *data, int64_t index, rnl_dtype dtype);
-/* Rounds floats to the nearest even, wraps integers, stores any nonzero bool as 1. */
+/* Rounds floats to the nearest even, small ones saturated; wraps integers, stores any nonzero bool as 1. */
 void rnl_element_store(void *data, int64_t index, rnl_dtype dtype, rnl_number number);
-/* ONNX's Cast; floats outside an integer type's range saturate, NaN becomes 0. */
+/* ONNX's Cast; floats outside an integer type's range saturate (below 8 bits: wrap), NaN becomes 0. */
 rnl_number rnl_number_convert(rnl_number number, rnl_dtype from, rnl_dtype to);
 double rnl_number_double(rnl_number number, rnl_dtype dtype);
 /* The least and greatest finite values of a type. */

@@ -28,7 +28,7 @@ typedef struct rnl_op_context {
 } rnl_op_context;
 
 /* Bits of the types that an operator takes in its first input (others follow from it; infer checks what differs). */
-#define RNL_TYPE_BIT(dtype) (1u << (dtype))
+#define RNL_TYPE_BIT(dtype) (1u << (dtype)) /* ONNX's codes end at 28 */
 #define RNL_TYPES_FLOAT (RNL_TYPE_BIT(RNL_F32) | RNL_TYPE_BIT(RNL_F16) | RNL_TYPE_BIT(RNL_BF16))
 #define RNL_TYPES_FLOAT_64 (RNL_TYPES_FLOAT | RNL_TYPE_BIT(RNL_F64))
 #define RNL_TYPES_SIGNED (RNL_TYPE_BIT(RNL_I8) | RNL_TYPE_BIT(RNL_I16) | RNL_TYPE_BIT(RNL_I32) | RNL_TYPE_BIT(RNL_I64))
@@ -36,6 +36,18 @@ typedef struct rnl_op_context {
     (RNL_TYPE_BIT(RNL_U8) | RNL_TYPE_BIT(RNL_U16) | RNL_TYPE_BIT(RNL_U32) | RNL_TYPE_BIT(RNL_U64))
 #define RNL_TYPES_NUMERIC (RNL_TYPES_FLOAT_64 | RNL_TYPES_SIGNED | RNL_TYPES_UNSIGNED)
 #define RNL_TYPES_ALL (RNL_TYPES_NUMERIC | RNL_TYPE_BIT(RNL_BOOL))
+/* Those that are stored, moved and cast, but not computed with. */
+#define RNL_TYPES_SMALL_FLOAT                                                                                          \
+    (RNL_TYPE_BIT(RNL_F8E4M3FN) | RNL_TYPE_BIT(RNL_F8E4M3FNUZ) | RNL_TYPE_BIT(RNL_F8E5M2) |                            \
+     RNL_TYPE_BIT(RNL_F8E5M2FNUZ) | RNL_TYPE_BIT(RNL_F4E2M1) | RNL_TYPE_BIT(RNL_F8E8M0))
+#define RNL_TYPES_SMALL_SIGNED (RNL_TYPE_BIT(RNL_I4) | RNL_TYPE_BIT(RNL_I2))
+#define RNL_TYPES_SMALL_UNSIGNED (RNL_TYPE_BIT(RNL_U4) | RNL_TYPE_BIT(RNL_U2))
+#define RNL_TYPES_SMALL (RNL_TYPES_SMALL_FLOAT | RNL_TYPES_SMALL_SIGNED | RNL_TYPES_SMALL_UNSIGNED)
+/* What QuantizeLinear makes. */
+#define RNL_TYPES_QUANTIZED                                                                                            \
+    (RNL_TYPE_BIT(RNL_I8) | RNL_TYPE_BIT(RNL_U8) | RNL_TYPE_BIT(RNL_I16) | RNL_TYPE_BIT(RNL_U16) |                     \
+     (RNL_TYPES_SMALL & ~RNL_TYPE_BIT(RNL_F8E8M0)))
+#define RNL_TYPES_EVERY (RNL_TYPES_ALL | RNL_TYPES_SMALL)
 
 typedef struct rnl_op_schema {
     const char *op_type;

@@ -126,22 +126,6 @@ rnl_status rnl_infer_clip(rnl_op_context *context)
     return rnl_output_like(context, 0, context->inputs[0].dtype);
 }
 
-rnl_status rnl_infer_cast(rnl_op_context *context)
-{
-    int64_t to;
-    TRY(rnl_infer_begin(context));
-    TRY(rnl_require_int(context->node, "to", &to));
-    if (to < 0 || to > RNL_BF16 || !(RNL_TYPES_ALL & RNL_TYPE_BIT(to)))
-        return FAIL(RNL_UNIMPLEMENTED, "Cast to ONNX type %" PRId64 " is not implemented", to);
-    return rnl_output_like(context, 0, (rnl_dtype)to);
-}
-
-rnl_status rnl_infer_cast_like(rnl_op_context *context)
-{
-    TRY(rnl_infer_begin(context));
-    return rnl_output_like(context, 0, context->inputs[1].dtype);
-}
-
 /* Inference only: training_mode must be known, and false. */
 static rnl_status check_dropout_mode(const rnl_op_context *context)
 {

@@ -21,6 +21,8 @@ extern const rnl_op_domain rnl_op_domain_onnx, rnl_op_domain_microsoft;
 #define INTEGERS (RNL_TYPES_SIGNED | RNL_TYPES_UNSIGNED)
 #define BOOLS BIT(BOOL)
 #define ANY RNL_TYPES_ALL
+#define EVERY RNL_TYPES_EVERY /* of operators that only move elements */
+#define QUANTIZED RNL_TYPES_QUANTIZED
 #define INPUT(index) (1u << (index))
 #define MANY UINT32_MAX
 

@@ -19,9 +19,17 @@ rnl_status rnl_infer_prelu(rnl_op_context *context);
 rnl_status rnl_infer_variadic(rnl_op_context *context);
 rnl_status rnl_infer_where(rnl_op_context *context);
 rnl_status rnl_infer_clip(rnl_op_context *context);
+rnl_status rnl_infer_dropout(rnl_op_context *context);
+
+/* op_cast.c, op_quantize.c */
 rnl_status rnl_infer_cast(rnl_op_context *context);
 rnl_status rnl_infer_cast_like(rnl_op_context *context);
-rnl_status rnl_infer_dropout(rnl_op_context *context);
+rnl_status rnl_infer_bit_cast(rnl_op_context *context);
+rnl_status rnl_evaluate_cast(rnl_op_context *context);
+rnl_status rnl_infer_quantize(rnl_op_context *context);
+rnl_status rnl_infer_dequantize(rnl_op_context *context);
+rnl_status rnl_evaluate_quantize(rnl_op_context *context);
+rnl_status rnl_evaluate_dequantize(rnl_op_context *context);
 
 /* op_shape.c */
 rnl_status rnl_infer_shape(rnl_op_context *context);
@@ -148,7 +156,6 @@ rnl_status rnl_evaluate_variadic(rnl_op_context *context);
 /* eval_select.c */
 rnl_status rnl_evaluate_where(rnl_op_context *context);
 rnl_status rnl_evaluate_clip(rnl_op_context *context);
-rnl_status rnl_evaluate_cast(rnl_op_context *context);
 rnl_status rnl_evaluate_dropout(rnl_op_context *context);
 
 /* eval_shape.c: what only moves bytes. Shape and Size read no contents. */

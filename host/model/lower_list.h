@@ -12,7 +12,11 @@ rnl_status rnl_lower_map(rnl_lowering *lowering);      /* elementwise, by name *
 rnl_status rnl_lower_variadic(rnl_lowering *lowering); /* Sum, Mean, Max, Min */
 rnl_status rnl_lower_clip(rnl_lowering *lowering);
 rnl_status rnl_lower_mod(rnl_lowering *lowering);
-rnl_status rnl_lower_cast(rnl_lowering *lowering);
+
+rnl_status rnl_lower_cast(rnl_lowering *lowering); /* Cast, CastLike */
+rnl_status rnl_lower_bit_cast(rnl_lowering *lowering);
+rnl_status rnl_lower_quantize(rnl_lowering *lowering);
+rnl_status rnl_lower_dequantize(rnl_lowering *lowering);
 
 rnl_status rnl_lower_identity(rnl_lowering *lowering);
 rnl_status rnl_lower_dropout(rnl_lowering *lowering);

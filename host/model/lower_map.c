@@ -222,15 +222,3 @@ rnl_status rnl_lower_mod(rnl_lowering *lowering)
     TRY(rnl_lower_output(lowering, 0, RNL_LAYOUT_ANY, &target));
     return rnl_op_map(lowering->list, op, 0, 0, sources, 2, &target);
 }
-
-rnl_status rnl_lower_cast(rnl_lowering *lowering)
-{
-    rnl_view source, target;
-    TRY(rnl_lower_input(lowering, 0, RNL_LAYOUT_ANY, &source));
-    if (source.dtype == lowering->context.outputs[0].dtype) {
-        rnl_lower_alias(lowering, 0, &source);
-        return RNL_OK;
-    }
-    TRY(rnl_lower_output(lowering, 0, RNL_LAYOUT_ANY, &target));
-    return rnl_lower_copy(lowering, &source, &target);
-}

@@ -78,12 +78,16 @@ static rnl_status check_header(const rnl_pb_Tensor *message, const tensor_fields
     return RNL_OK;
 }
 
+/* As the file has it: elements of less than a byte are packed there. */
 static rnl_status size_of(rnl_host_tensor *tensor)
 {
     int64_t elements;
+    size_t width = rnl_dtype_width(tensor->dtype);
     if (!rnl_shape_elements(tensor->shape, tensor->rank, &elements) ||
         !rnl_size_mul((size_t)elements, rnl_dtype_bytes(tensor->dtype), &tensor->size_bytes))
         return FAIL(RNL_INVALID_ARGUMENT, "its shape is too large for any memory");
+    if (width < 8)
+        tensor->size_bytes = tensor->size_bytes / (8 / width) + (tensor->size_bytes % (8 / width) != 0);
     return RNL_OK;
 }
 
@@ -97,6 +101,43 @@ static rnl_status wrong_size(const rnl_host_tensor *tensor, size_t has)
     return status;
 }
 
+/* A byte for each element, of which the file has as many as fit into one, the first in the low bits. */
+static rnl_status unpack(rnl_reader *reader, rnl_host_tensor *tensor)
+{
+    size_t width = rnl_dtype_width(tensor->dtype);
+    int64_t elements = 0;
+    if (width == 8 * rnl_dtype_bytes(tensor->dtype) || !tensor->data)
+        return RNL_OK;
+    if (!rnl_shape_elements(tensor->shape, tensor->rank, &elements))
+        return FAIL(RNL_INTERNAL, "the shape of a tensor has changed");
+    const uint8_t *packed = tensor->data;
+    bool is_signed = tensor->dtype == RNL_I4 || tensor->dtype == RNL_I2;
+    unsigned mask = (1u << width) - 1, sign = is_signed ? 1u << (width - 1) : 0;
+    uint8_t *bytes = NULL;
+    TRY(rnl_zone_alloc(&reader->graph->zone, elements ? (size_t)elements : 1, 1, &bytes));
+    for (size_t i = 0; i < (size_t)elements; i++) {
+        size_t bit = i % (8 / width) * width;
+        unsigned code = packed[i / (8 / width)] >> bit & mask;
+        bytes[i] = (uint8_t)((code ^ sign) - sign);
+    }
+    tensor->data = bytes;
+    tensor->size_bytes = (size_t)elements;
+    return RNL_OK;
+}
+
+static rnl_status read_packed(rnl_reader *reader, rnl_view bytes, const rnl_pb_Tensor *message,
+                              const tensor_fields *fields, rnl_host_tensor *tensor)
+{
+    if (message->data_location == LOCATION_EXTERNAL)
+        return rnl_onnx_read_external(reader, &fields->external, tensor);
+    if (!fields->raw.view.data)
+        return rnl_onnx_read_elements(reader, bytes, tensor);
+    if (fields->raw.view.size != tensor->size_bytes)
+        return wrong_size(tensor, fields->raw.view.size);
+    tensor->data = fields->raw.view.data;
+    return RNL_OK;
+}
+
 static rnl_status read_contents(rnl_reader *reader, rnl_view bytes, const rnl_pb_Tensor *message,
                                 const tensor_fields *fields, rnl_host_tensor *tensor)
 {
@@ -107,14 +148,8 @@ static rnl_status read_contents(rnl_reader *reader, rnl_view bytes, const rnl_pb
     if (rnl_dtype_bytes(tensor->dtype) == 0)
         return RNL_OK; /* a type that runnel does not have: its users are refused by the check */
     TRY(size_of(tensor));
-    if (message->data_location == LOCATION_EXTERNAL)
-        return rnl_onnx_read_external(reader, &fields->external, tensor);
-    if (!fields->raw.view.data)
-        return rnl_onnx_read_elements(reader, bytes, tensor);
-    if (fields->raw.view.size != tensor->size_bytes)
-        return wrong_size(tensor, fields->raw.view.size);
-    tensor->data = fields->raw.view.data;
-    return RNL_OK;
+    TRY(read_packed(reader, bytes, message, fields, tensor));
+    return unpack(reader, tensor);
 }
 
 rnl_status rnl_onnx_read_tensor(rnl_reader *reader, rnl_view bytes, const char *what, rnl_view *out_name,

@@ -70,8 +70,11 @@ static bool fits(rnl_dtype dtype, int32_t number)
     case RNL_F16: /* the bits of the half */
     case RNL_BF16:
         return number >= 0 && number <= UINT16_MAX;
-    default:
+    case RNL_I32:
+    case RNL_BOOL:
         return true;
+    default: /* a code, or a byte of packed elements; some writers take the byte for signed */
+        return number >= INT8_MIN && number <= UINT8_MAX;
     }
 }
 

@@ -15,6 +15,21 @@ size_t rnl_dtype_bytes(rnl_dtype dtype)
     return 0;
 }
 
+size_t rnl_dtype_width(rnl_dtype dtype)
+{
+    switch (dtype) {
+    case RNL_U4:
+    case RNL_I4:
+    case RNL_F4E2M1:
+        return 4;
+    case RNL_U2:
+    case RNL_I2:
+        return 2;
+    default:
+        return 8 * rnl_dtype_bytes(dtype);
+    }
+}
+
 const char *rnl_dtype_name(rnl_dtype dtype)
 {
     switch (dtype) {

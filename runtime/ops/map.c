@@ -2,7 +2,9 @@
 #include "ops/map.h"
 #include "base/memory.h"
 #include "ops/chain.h"
+#include "ops/convert.h"
 #include "ops/copy.h"
+#include "ops/map_step.h"
 #include "ops/map_table.h"
 #include "ops/step_build.h"
 #include "ops/transpose.h"
@@ -11,6 +13,8 @@
 
 static unsigned type_class(rnl_dtype dtype)
 {
+    if (rnl_dtype_is_stored(dtype))
+        return RNL_MAP_STORED;
     return rnl_dtype_is_float(dtype) ? RNL_MAP_FLOATS : dtype == RNL_BOOL ? RNL_MAP_BOOLS : RNL_MAP_INTEGERS;
 }
 
@@ -51,7 +55,7 @@ static rnl_status check(rnl_map_op op, const rnl_view *srcs, size_t src_count, c
     return check_types(op, row, srcs, dst);
 }
 
-static rnl_status collect_dims(const rnl_view *srcs, size_t src_count, const rnl_view *dst, rnl_dims *out_dims)
+rnl_status rnl_map_dims(const rnl_view *srcs, size_t src_count, const rnl_view *dst, rnl_dims *out_dims)
 {
     *out_dims = (rnl_dims){.rank = dst->rank, .views = src_count + 1};
     for (size_t i = 0; i < dst->rank; ++i) {
@@ -142,6 +146,28 @@ static rnl_status append_copy(rnl_step_list *list, const rnl_dims *dims, const r
     return done ? RNL_OK : rnl_op_copy(list, dims, src, dst, index64);
 }
 
+rnl_status rnl_map_end(rnl_step_builder *step, const rnl_dims *dims, float p0, float p1, const rnl_view *srcs,
+                       size_t src_count, const rnl_view *dst)
+{
+    rnl_step_define(step, "ARITY=%zu", src_count);
+    rnl_step_view(step, dst);
+    for (size_t i = 0; i < src_count; ++i)
+        rnl_step_view(step, &srcs[i]);
+    rnl_step_float(step, p0);
+    rnl_step_float(step, p1);
+    const bool flat = is_flat(dims);
+    if (flat) {
+        add_flat(step, dims);
+    } else {
+        rnl_step_define(step, "ROWS");
+        rnl_step_rows(step, dims);
+    }
+    step->step.bytes = traffic(srcs, src_count, dst);
+    step->step.flops = (uint64_t)rnl_view_elements(dst);
+    rnl_step_writes(step, dst->slot);
+    return rnl_step_end(step, "map.cl", flat ? "map_flat" : "map_rows");
+}
+
 rnl_status rnl_op_map(rnl_step_list *list, rnl_map_op op, float p0, float p1, const rnl_view *srcs, size_t src_count,
                       const rnl_view *dst)
 {
@@ -151,7 +177,10 @@ rnl_status rnl_op_map(rnl_step_list *list, rnl_map_op op, float p0, float p1, co
     TRY(check(op, srcs, src_count, dst, &index64));
     if (is_chain(op, srcs, src_count, dst))
         return append_chain(list, op, p0, p1, srcs, src_count, dst);
-    TRY(collect_dims(srcs, src_count, dst, &dims), "operands of %s", rnl_map_name(op));
+    if (op == RNL_MAP_COPY && srcs[0].dtype != dst->dtype &&
+        (rnl_dtype_is_stored(srcs[0].dtype) || rnl_dtype_is_stored(dst->dtype)))
+        return rnl_op_cast(list, true, 0, srcs, dst);
+    TRY(rnl_map_dims(srcs, src_count, dst, &dims), "operands of %s", rnl_map_name(op));
     if (rnl_view_elements(dst) == 0)
         return RNL_OK;
     rnl_dims_coalesce(&dims);
@@ -160,24 +189,8 @@ rnl_status rnl_op_map(rnl_step_list *list, rnl_map_op op, float p0, float p1, co
 
     rnl_step_begin(&step, list, "map:portable", index64);
     rnl_step_define(&step, "%s", rnl_map_row_of(op)->option);
-    rnl_step_define(&step, "ARITY=%zu", src_count);
     if (rnl_map_parameters(op))
         rnl_step_define(&step, "PARAMETERS=%zu", rnl_map_parameters(op));
     add_types(&step, op, srcs, src_count, dst);
-    rnl_step_view(&step, dst);
-    for (size_t i = 0; i < src_count; ++i)
-        rnl_step_view(&step, &srcs[i]);
-    rnl_step_float(&step, p0);
-    rnl_step_float(&step, p1);
-    const bool flat = is_flat(&dims);
-    if (flat) {
-        add_flat(&step, &dims);
-    } else {
-        rnl_step_define(&step, "ROWS");
-        rnl_step_rows(&step, &dims);
-    }
-    step.step.bytes = traffic(srcs, src_count, dst);
-    step.step.flops = (uint64_t)rnl_view_elements(dst);
-    rnl_step_writes(&step, dst->slot);
-    return rnl_step_end(&step, "map.cl", flat ? "map_flat" : "map_rows");
+    return rnl_map_end(&step, &dims, p0, p1, srcs, src_count, dst);
 }

@@ -15,7 +15,7 @@ enum {
     [RNL_MAP_##op] = {name, "OP=OP_" #op, SOURCES_##op, parameters, RNL_MAP_##types, true}
 
 static const rnl_map_row rows[RNL_MAP_COUNT] = {
-    ROW(COPY, "Copy", ALL),
+    ROW(COPY, "Copy", EVERY),
     ROW(NEG, "Neg", NUMBERS),
     ROW(ABS, "Abs", NUMBERS),
     ROW(SIGN, "Sign", NUMBERS),
@@ -83,7 +83,7 @@ static const rnl_map_row rows[RNL_MAP_COUNT] = {
     ROW(SHIFT_LEFT, "BitShift (left)", INTEGERS),
     ROW(SHIFT_RIGHT, "BitShift (right)", INTEGERS),
     WITH(SWIGLU, "SwiGLU", FLOATS, 1),
-    ROW(SELECT, "Where", ALL),
+    ROW(SELECT, "Where", EVERY),
     ROW(CLIP, "Clip", NUMBERS),
     WITH(NORMALIZE, "BatchNormalization", FLOATS, 1),
 };

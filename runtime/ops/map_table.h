@@ -9,8 +9,10 @@ enum {
     RNL_MAP_FLOATS = 1,
     RNL_MAP_INTEGERS = 2,
     RNL_MAP_BOOLS = 4,
+    RNL_MAP_STORED = 8, /* types that are not computed with */
     RNL_MAP_NUMBERS = RNL_MAP_FLOATS | RNL_MAP_INTEGERS,
-    RNL_MAP_ALL = RNL_MAP_NUMBERS | RNL_MAP_BOOLS
+    RNL_MAP_ALL = RNL_MAP_NUMBERS | RNL_MAP_BOOLS,
+    RNL_MAP_EVERY = RNL_MAP_ALL | RNL_MAP_STORED
 };
 
 typedef struct rnl_map_row {

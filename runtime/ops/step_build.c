@@ -27,6 +27,11 @@ bool rnl_dtype_is_float(rnl_dtype dtype)
     return dtype == RNL_F32 || dtype == RNL_F16 || dtype == RNL_BF16 || dtype == RNL_F64;
 }
 
+bool rnl_dtype_is_stored(rnl_dtype dtype)
+{
+    return dtype >= RNL_F8E4M3FN && rnl_dtype_bytes(dtype) != 0;
+}
+
 rnl_dtype rnl_dtype_bits(rnl_dtype dtype)
 {
     switch (rnl_dtype_bytes(dtype)) {

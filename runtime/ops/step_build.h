@@ -21,6 +21,8 @@
 /* "F32": the name that kernels know the type by. */
 RNL_API const char *rnl_dtype_define(rnl_dtype dtype);
 RNL_API bool rnl_dtype_is_float(rnl_dtype dtype);
+/* The types that kernels only move, cast and quantise: all from F8E4M3FN on. */
+RNL_API bool rnl_dtype_is_stored(rnl_dtype dtype);
 /* The unsigned integer of the size, for kernels that only move elements: exact, and one program for several types. */
 RNL_API rnl_dtype rnl_dtype_bits(rnl_dtype dtype);
 

@@ -100,7 +100,13 @@ RNL_API RNL_NODISCARD rnl_status rnl_allocator_set(const rnl_allocator *allocato
 
 /* ---- Element types -------------------------------------------------------------------------------------------- */
 
-/* X(name, ONNX code, bytes of an element, name as ONNX prints it) */
+/*
+ * X(name, ONNX code, bytes of an element, name as ONNX prints it)
+ *
+ * Elements of 4 and 2 bits take a byte each in memory, in the low bits; the upper bits are ignored when they are read,
+ * and those of INT4 and INT2 repeat the sign when they are computed. Only model files hold them packed. The types from
+ * F8E4M3FN on are for storage: they are moved, cast, quantised to and dequantised from, not computed with.
+ */
 #define RNL_DTYPE_LIST(X)                                                                                              \
     X(F32, 1, 4, "float32")                                                                                            \
     X(U8, 2, 1, "uint8")                                                                                               \
@@ -114,7 +120,17 @@ RNL_API RNL_NODISCARD rnl_status rnl_allocator_set(const rnl_allocator *allocato
     X(F64, 11, 8, "float64")                                                                                           \
     X(U32, 12, 4, "uint32")                                                                                            \
     X(U64, 13, 8, "uint64")                                                                                            \
-    X(BF16, 16, 2, "bfloat16")
+    X(BF16, 16, 2, "bfloat16")                                                                                         \
+    X(F8E4M3FN, 17, 1, "float8e4m3fn")                                                                                 \
+    X(F8E4M3FNUZ, 18, 1, "float8e4m3fnuz")                                                                             \
+    X(F8E5M2, 19, 1, "float8e5m2")                                                                                     \
+    X(F8E5M2FNUZ, 20, 1, "float8e5m2fnuz")                                                                             \
+    X(U4, 21, 1, "uint4")                                                                                              \
+    X(I4, 22, 1, "int4")                                                                                               \
+    X(F4E2M1, 23, 1, "float4e2m1")                                                                                     \
+    X(F8E8M0, 24, 1, "float8e8m0")                                                                                     \
+    X(U2, 25, 1, "uint2")                                                                                              \
+    X(I2, 26, 1, "int2")
 
 /* Values equal ONNX's TensorProto.DataType. */
 typedef enum rnl_dtype {
@@ -128,6 +144,8 @@ typedef enum rnl_dtype {
 
 /* Bytes of one element; 0 for an unknown type. */
 RNL_API size_t rnl_dtype_bytes(rnl_dtype dtype);
+/* Bits that an element has a meaning in: 4 and 2 where it has less than a byte. 0 for an unknown type. */
+RNL_API size_t rnl_dtype_width(rnl_dtype dtype);
 /* "float32"; "unknown" for an unknown type. Never NULL. */
 RNL_API const char *rnl_dtype_name(rnl_dtype dtype);
 
