@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "npy.h"
-#include "half.h"
+#include "small.h"
 #include "values.h"
 
 #include <errno.h>
@@ -117,7 +117,9 @@ static const char *type_text(rnl_dtype dtype)
     case RNL_I64:
         return "<i8";
     default:
-        return NULL;
+        if (rnl_small_is_float(dtype))
+            return "<f4";
+        return dtype == RNL_I4 || dtype == RNL_I2 ? "|i1" : rnl_small_is(dtype) ? "|u1" : NULL;
     }
 }
 
@@ -138,11 +140,15 @@ static size_t format_header(const rnl_tensor *tensor, char out_text[512])
     return total;
 }
 
-static bool write_widened(FILE *file, const uint16_t *values, size_t count)
+/* Types that numpy does not have. */
+static bool write_each(FILE *file, const rnl_tensor *tensor, size_t count)
 {
+    bool is_float = tensor->dtype == RNL_BF16 || rnl_small_is_float(tensor->dtype);
     for (size_t i = 0; i < count; i++) {
-        float value = rnl_bfloat_to_float(values[i]);
-        if (fwrite(&value, sizeof value, 1, file) != 1)
+        long double value = rnl_values_load(tensor->dtype, tensor->data, i);
+        float number = is_float ? (float)value : 0;
+        uint8_t byte = is_float ? 0 : (uint8_t)(int)value;
+        if (fwrite(is_float ? (void *)&number : (void *)&byte, is_float ? sizeof number : 1, 1, file) != 1)
             return false;
     }
     return true;
@@ -158,7 +164,7 @@ bool rnl_npy_write(FILE *file, const rnl_tensor *tensor)
     size_t length = format_header(tensor, header);
     if (fwrite(header, 1, length, file) != length)
         return false;
-    if (tensor->dtype == RNL_BF16)
-        return write_widened(file, tensor->data, count);
+    if (tensor->dtype == RNL_BF16 || rnl_small_is(tensor->dtype))
+        return write_each(file, tensor, count);
     return bytes == 0 || fwrite(tensor->data, 1, bytes, file) == bytes;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "outputs.h"
+#include "small.h"
 #include "values.h"
 
 #include <math.h>
@@ -30,7 +31,7 @@ static void print_value(long double value, rnl_dtype dtype, FILE *out)
 {
     if (isnan(value))
         fputs("nan", out);
-    else if (rnl_dtype_is_float(dtype))
+    else if (rnl_dtype_is_float(dtype) || rnl_small_is_float(dtype))
         fprintf(out, "%.*Lg", dtype == RNL_F64 ? 15 : dtype == RNL_F32 ? 7 : 5, value);
     else
         fprintf(out, "%.0Lf", value);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "outputs.h"
+#include "small.h"
 #include "values.h"
 
 #include <math.h>
@@ -28,7 +29,7 @@ static void print_entry(const entry *e, size_t place, rnl_dtype dtype, const rnl
         fprintf(out, "%s", rnl_cli_clean(labels->names[e->index], label, sizeof label));
     else
         fprintf(out, "%zu", e->index);
-    fprintf(out, rnl_dtype_is_float(dtype) ? ": %.7Lg\n" : ": %.0Lf\n", e->value);
+    fprintf(out, rnl_dtype_is_float(dtype) || rnl_small_is_float(dtype) ? ": %.7Lg\n" : ": %.0Lf\n", e->value);
 }
 
 /* The entries of one sample that are numbers, sorted. */

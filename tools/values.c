@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "values.h"
 #include "half.h"
+#include "small.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -87,6 +88,8 @@ void rnl_values_random(rnl_tensor *tensor, size_t count, uint64_t seed)
         if (bits)
             rnl_values_store(tensor->dtype, tensor->data, i,
                              (double)(random >> (64 - bits)) / (double)(UINT64_C(1) << bits));
+        else if (rnl_small_is_float(tensor->dtype))
+            ((unsigned char *)tensor->data)[i] = (unsigned char)(random % rnl_small_one(tensor->dtype));
         else
             ((unsigned char *)tensor->data)[i * bytes] = (unsigned char)(random >> 63);
     }
@@ -139,7 +142,7 @@ long double rnl_values_load(rnl_dtype dtype, const void *data, size_t index)
     case RNL_BF16:
         return load_short_float(dtype, data, index);
     default:
-        return 0;
+        return (long double)rnl_small_to_double(dtype, ((const uint8_t *)data)[index]);
     }
 }
 

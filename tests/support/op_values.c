@@ -101,7 +101,7 @@ op_value op_decode(rnl_dtype dtype, const void *at)
         LOAD_AS(uint16_t, at)
         return op_float(small_float_value(value, 7, 127));
     }
-    case RNL_DTYPE_NONE:
+    default:
         break;
     }
     return op_float(NAN);
@@ -133,7 +133,7 @@ void op_encode(rnl_dtype dtype, op_value from, void *at)
     case RNL_BF16:
         memcpy(at, &(uint16_t){small_float_bits(from.f, 7, 127)}, 2);
         return;
-    case RNL_DTYPE_NONE:
+    default:
         break;
     }
 }

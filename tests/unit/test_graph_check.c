@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { F32 = 1, I32 = 6, I64 = 7, TEXT = 8, BOOL = 9, FLOAT8 = 17, INT4 = 22 };
+enum { F32 = 1, I32 = 6, I64 = 7, TEXT = 8, BOOL = 9, INT4 = 22, FLOAT6 = 27 };
 
 static proto model, message;
 static rnl_graph *graph;
@@ -242,7 +242,7 @@ START_TEST(test_cast_to_a_foreign_type)
     static const struct {
         int64_t to;
         const char *reason;
-    } cases[] = {{FLOAT8, "its output is float8e4m3fn"}, {TEXT, "its output is string"}, {99, "of an unknown type"}};
+    } cases[] = {{FLOAT6, "its output is float6e2m3"}, {TEXT, "its output is string"}, {99, "of an unknown type"}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         proto attributes = {0};
         onnx_attribute_int(&attributes, "to", cases[i].to);
@@ -260,20 +260,20 @@ static void add_foreign(int type, const char *name)
 
 START_TEST(test_foreign_types)
 {
-    add_foreign(FLOAT8, "unused");
+    add_foreign(FLOAT6, "unused");
     onnx_node(&message, "Relu", "n", "x", "y", NULL);
     add_ends(F32);
     load(13);
     accept(); /* nothing uses it */
-    add_foreign(FLOAT8, "w");
+    add_foreign(FLOAT6, "w");
     onnx_node(&message, "Add", "n", "x w", "y", NULL);
     add_ends(F32);
     load(13);
-    refuse("its input 'w' is float8e4m3fn, which is not supported");
+    refuse("its input 'w' is float6e2m3, which is not supported");
     onnx_node(&message, "Relu", "n", "x", "y", NULL);
     add_ends(INT4);
     load(13);
-    refuse("its input 'x' is int4");
+    refuse("its first input is int4");
     proto sparse = {0}, tensor = onnx_tensor("w", F32, 1, (const int64_t[]){1});
     proto_message(&sparse, 1, &tensor);
     proto_message(&message, GRAPH_SPARSE, &sparse);

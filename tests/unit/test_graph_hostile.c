@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { F32 = 1, U8 = 2, I8 = 3, I32 = 6, I64 = 7, TEXT = 8, U32 = 12, FLOAT8 = 17 };
+enum { F32 = 1, U8 = 2, I8 = 3, I32 = 6, I64 = 7, TEXT = 8, U32 = 12, FLOAT8 = 17, INT4 = 22, UINT2 = 25 };
 
 static void check_printable(const char *text)
 {
@@ -356,6 +356,26 @@ START_TEST(test_tensor_sizes)
 }
 END_TEST
 
+START_TEST(test_packed_tensor_sizes)
+{
+    proto tensor = onnx_tensor_raw("w", INT4, 1, (const int64_t[]){3}, "abc", 3);
+    refuse_tensor(&tensor, RNL_INVALID_ARGUMENT, "its shape 3 of int4 needs 2 bytes, but it has 3");
+    tensor = onnx_tensor_raw("w", UINT2, 1, (const int64_t[]){5}, "a", 1);
+    refuse_tensor(&tensor, RNL_INVALID_ARGUMENT, "its shape 5 of uint2 needs 2 bytes, but it has 1");
+    tensor = onnx_tensor_raw("w", INT4, 2, (const int64_t[]){INT64_C(1) << 40, 1 << 20}, "abc", 3);
+    refuse_tensor(&tensor, RNL_INVALID_ARGUMENT, "bytes, but it has 3");
+    tensor = onnx_tensor("w", INT4, 1, (const int64_t[]){4});
+    proto_ints(&tensor, TENSOR_INT32, (const int64_t[]){1, 2, 3}, 3);
+    refuse_tensor(&tensor, RNL_INVALID_ARGUMENT, "does not fit its 3 elements");
+    tensor = onnx_tensor("w", INT4, 1, (const int64_t[]){4});
+    proto_ints(&tensor, TENSOR_INT32, (const int64_t[]){1, 256}, 2);
+    refuse_tensor(&tensor, RNL_INVALID_ARGUMENT, "its element 1, 256, does not fit into int4");
+    tensor = onnx_tensor("w", FLOAT8, 1, (const int64_t[]){1});
+    proto_ints(&tensor, TENSOR_INT32, (const int64_t[]){-129}, 1);
+    refuse_tensor(&tensor, RNL_INVALID_ARGUMENT, "its element 0, -129, does not fit into float8e4m3fn");
+}
+END_TEST
+
 START_TEST(test_tensor_kinds)
 {
     static const int types[] = {0, -1, 29, 1000000};
@@ -460,6 +480,7 @@ int main(void)
     tcase_add_test(cases, test_bad_names);
     tcase_add_test(cases, test_tensor_shapes);
     tcase_add_test(cases, test_tensor_sizes);
+    tcase_add_test(cases, test_packed_tensor_sizes);
     tcase_add_test(cases, test_tensor_kinds);
     tcase_add_test(cases, test_bad_attributes);
     tcase_add_test(cases, test_too_many_inputs);

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { F32 = 1, U8, I8, U16, I16, I32, I64, BOOL = 9, F16, F64, U32, U64, BF16 = 16 };
+enum { F32 = 1, U8, I8, U16, I16, I32, I64, BOOL = 9, F16, F64, U32, U64, BF16 = 16, U4 = 21, I4, F4, U2 = 25, I2 };
 
 static proto model; /* the graph's memory */
 static rnl_graph *graph;
@@ -106,6 +106,48 @@ START_TEST(test_doubles)
     for (size_t i = 0; i < 3; i++)
         proto_double(&tensor, TENSOR_DOUBLES, data[i]);
     check_tensor(load_initializer(&tensor), RNL_F64, data, sizeof data);
+}
+END_TEST
+
+/* The low bits of a byte come first; those left over in the last one mean nothing. */
+START_TEST(test_less_than_a_byte)
+{
+    static const struct {
+        int type;
+        int64_t count, packed[2];
+        int8_t elements[6];
+    } cases[] = {
+        {I4, 3, {0x8f, 0xf7}, {-1, -8, 7}},        {U4, 3, {0x8f, 0xf7}, {15, 8, 7}},
+        {F4, 4, {0x8f, 0x07}, {15, 8, 7, 0}},      {I2, 6, {0xe4, 0xf6}, {0, 1, -2, -1, -2, 1}},
+        {U2, 6, {0xe4, 0xf6}, {0, 1, 2, 3, 2, 1}},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const uint8_t bytes[2] = {(uint8_t)cases[i].packed[0], (uint8_t)cases[i].packed[1]};
+        size_t count = (size_t)cases[i].count;
+        proto tensor = onnx_tensor_raw("w", cases[i].type, 1, &cases[i].count, bytes, 2);
+        check_tensor(load_initializer(&tensor), cases[i].type, cases[i].elements, count);
+        tensor = onnx_tensor("w", cases[i].type, 1, &cases[i].count);
+        proto_ints(&tensor, TENSOR_INT32, cases[i].packed, 2);
+        check_tensor(load_initializer(&tensor), cases[i].type, cases[i].elements, count);
+    }
+    proto tensor = onnx_tensor_raw("w", I4, 1, (const int64_t[]){0}, "", 0);
+    ck_assert_uint_eq(load_initializer(&tensor)->size_bytes, 0);
+}
+END_TEST
+
+START_TEST(test_floats_of_eight_bits)
+{
+    static const int64_t codes[3] = {0x7f, 0x80, 0xff};
+    static const uint8_t bytes[3] = {0x7f, 0x80, 0xff};
+    for (int type = 17; type <= 24; type++) {
+        if (type >= U4 && type <= F4)
+            continue;
+        proto tensor = onnx_tensor_raw("w", type, 1, (const int64_t[]){3}, bytes, 3);
+        check_tensor(load_initializer(&tensor), type, bytes, 3);
+        tensor = onnx_tensor("w", type, 1, (const int64_t[]){3});
+        proto_ints(&tensor, TENSOR_INT32, codes, 3);
+        check_tensor(load_initializer(&tensor), type, bytes, 3);
+    }
 }
 END_TEST
 
@@ -330,6 +372,8 @@ int main(void)
     tcase_add_test(cases, test_packed_floats_are_a_view);
     tcase_add_test(cases, test_floats_in_pieces);
     tcase_add_test(cases, test_doubles);
+    tcase_add_test(cases, test_less_than_a_byte);
+    tcase_add_test(cases, test_floats_of_eight_bits);
     tcase_add_test(cases, test_integers);
     tcase_add_test(cases, test_scalar_and_empty);
     tcase_add_test(cases, test_packed_dimensions);

@@ -34,12 +34,15 @@ static bool all_words(const char *words, char separator, const char *others, cha
     return true;
 }
 
-/* Float types of all widths are welcome everywhere; apart from that the types are onnx's. */
+/* Float types of all widths are welcome everywhere, and those that are only stored, of which the file knows nothing,
+ * wherever all types are; apart from that the types are onnx's. */
 static bool same_types(const schema_line *line, const rnl_op_schema *row)
 {
     if (strcmp(line->op_type, "Erf") == 0) /* of integers until opset 12: nobody runs that */
         return row->types == RNL_TYPES_FLOAT_64;
-    return (line->types & ~row->types) == 0 && (row->types & ~(line->types | RNL_TYPES_FLOAT_64)) == 0;
+    unsigned stored = row->types & RNL_TYPES_SMALL, types = row->types & ~RNL_TYPES_SMALL;
+    return (stored == 0 || row->types == RNL_TYPES_EVERY) && (line->types & ~types) == 0 &&
+           (types & ~(line->types | RNL_TYPES_FLOAT_64)) == 0;
 }
 
 static void check_line(const schema_line *line, const rnl_op_schema *row)
