@@ -176,7 +176,8 @@ class Session:
             if not isinstance(name, str):
                 raise InvalidArgument(f"an input's name is {name!r}, which is no text")
             array = as_array(name, value, codes.get(name, 0))
-            kept.append((array, fill(slot, name, array)))
+            fill(slot, name, array)
+            kept.append(array)
         return given, kept
 
     def _wanted(self, names: Optional[Sequence[str]]) -> List[str]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from . import _structs as s
 from ._errors import InvalidArgument, Unimplemented
-from ._types import BY_CODE, BY_DTYPE, pack, packed_bytes, unpack
+from ._types import BY_CODE, BY_DTYPE
 
 
 def _from_dlpack(name: str, value: Any) -> np.ndarray:
@@ -47,14 +47,11 @@ def as_array(name: str, value: Any, code: int) -> np.ndarray:
     return array.view()  # a shape of its own: the caller's may be changed meanwhile
 
 
-def fill(slot: "s.Tensor", name: str, array: np.ndarray) -> np.ndarray:
-    """Describes an array to the library; returns what must be kept alive."""
-    kind = BY_DTYPE[array.dtype]
-    slot.name, slot.dtype, slot.rank = name.encode(), kind.code, array.ndim
+def fill(slot: "s.Tensor", name: str, array: np.ndarray) -> None:
+    """Describes an array, which must be kept alive, to the library."""
+    slot.name, slot.dtype, slot.rank = name.encode(), BY_DTYPE[array.dtype].code, array.ndim
     slot.shape[: array.ndim] = array.shape
-    memory = pack(array, kind.bits) if kind.bits < 8 else array
-    slot.data, slot.size_bytes = memory.ctypes.data, memory.nbytes
-    return memory
+    slot.data, slot.size_bytes = array.ctypes.data, array.nbytes
 
 
 class _Lent:
@@ -72,13 +69,12 @@ class _Lent:
 def take(lib, session, slot: "s.Tensor") -> np.ndarray:
     """An output as an array on the memory that the session lent for it, which is the array's from now on."""
     kind, shape = _described(slot)
-    size = packed_bytes(int(np.prod(shape, dtype=np.int64)), kind.bits)
+    size = int(np.prod(shape, dtype=np.int64)) * kind.dtype.itemsize
     address = lib.rnl_session_take_output(session, c.byref(slot))
     if not address or not size:
         lib.rnl_output_release(address)
         return np.empty(shape, kind.dtype)
-    memory = np.asarray(_Lent(lib, address, size))
-    return unpack(memory, kind, shape) if kind.bits < 8 else memory.view(kind.dtype).reshape(shape)
+    return np.asarray(_Lent(lib, address, size)).view(kind.dtype).reshape(shape)
 
 
 def _described(slot: "s.Tensor") -> Tuple[Any, Tuple[int, ...]]:

@@ -51,7 +51,7 @@ class LayoutTest(unittest.TestCase):
             if line.startswith("dtype"):
                 _, code, size = map(int, ["0", *line.split()[1:]])
                 self.assertIn(code, _types.BY_CODE, "an element type that the package lacks")
-                self.assertEqual(_types.packed_bytes(1, _types.BY_CODE[code].bits), size)
+                self.assertEqual(_types.BY_CODE[code].dtype.itemsize, size)
 
 
 if __name__ == "__main__":
