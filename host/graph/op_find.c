@@ -45,3 +45,19 @@ const rnl_op_schema *const *rnl_op_list(const char *domain, size_t *out_count)
     *out_count = found ? found->count : 0;
     return found ? found->rows : NULL;
 }
+
+size_t rnl_operator_list(rnl_operator_support *out_rows, size_t capacity)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < sizeof domains / sizeof *domains; i++)
+        for (size_t j = 0; j < domains[i]->count; j++, count++) {
+            const rnl_op_schema *row = domains[i]->rows[j];
+            if (count < capacity)
+                out_rows[count] = (rnl_operator_support){.domain = domains[i]->name,
+                                                         .op_type = row->op_type,
+                                                         .since = row->since,
+                                                         .until = row->until,
+                                                         .types = row->types};
+        }
+    return count;
+}

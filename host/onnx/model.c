@@ -4,6 +4,7 @@
 
 #include "base/memory.h"
 #include "graph/op.h"
+#include "graph/upgrade.h"
 #include <inttypes.h>
 #include <string.h>
 
@@ -106,9 +107,9 @@ static rnl_status check_opsets(rnl_reader *reader)
         int64_t version = reader->opsets[i].version;
         if (reader->opsets[i].domain[0] != '\0')
             continue;
-        if (version < RNL_OPSET_MIN || version > RNL_OPSET_MAX)
+        if (version < RNL_OPSET_OLDEST || version > RNL_OPSET_MAX)
             return FAIL(RNL_UNIMPLEMENTED, "%s uses opset %" PRId64 "; supported: %d to %d", reader->label, version,
-                        RNL_OPSET_MIN, RNL_OPSET_MAX);
+                        RNL_OPSET_OLDEST, RNL_OPSET_MAX);
         reader->graph->info.opset = version;
     }
     return RNL_OK;

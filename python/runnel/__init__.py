@@ -11,7 +11,7 @@ Errors are subclasses of runnel.Error; their text says all that is known.
 from ._device import Device, DeviceInfo, get_devices
 from ._errors import (Cancelled, DataLoss, DeadlineExceeded, Error, FailedPrecondition, Internal, InvalidArgument,
                       NotFound, ResourceExhausted, Unavailable, Unimplemented)
-from ._graph import ModelMeta, NodeArg, OperatorInfo, check_model
+from ._graph import ModelMeta, NodeArg, OperatorInfo, OperatorSupport, check_model, get_operators
 from ._options import SessionOptions, StepProfile
 from ._session import Session
 
@@ -21,6 +21,6 @@ __version__ = "0.1.0"
 __all__ = [
     "Cancelled", "DataLoss", "DeadlineExceeded", "Device", "DeviceInfo", "Error", "FailedPrecondition",
     "InferenceSession", "Internal", "InvalidArgument", "ModelMeta", "NodeArg", "NotFound", "OperatorInfo",
-    "ResourceExhausted", "Session", "SessionOptions", "StepProfile", "Unavailable", "Unimplemented", "check_model",
-    "get_devices",
+    "OperatorSupport", "ResourceExhausted", "Session", "SessionOptions", "StepProfile", "Unavailable", "Unimplemented",
+    "check_model", "get_devices", "get_operators",
 ]

@@ -53,6 +53,27 @@ class OperatorInfo:
     reason: str
 
 
+@dataclasses.dataclass(frozen=True)
+class OperatorSupport:
+    """An operator that runnel has at versions `since` to `until` of its domain ("": ai.onnx). `types`: what its first
+    input may be ("tensor(float)", …), empty when it has none."""
+
+    domain: str
+    op_type: str
+    since: int
+    until: int
+    types: List[str]
+
+
+def get_operators() -> List[OperatorSupport]:
+    """All operators that runnel has, sorted by domain, name and version."""
+    lib = library()
+    rows = (s.OperatorSupport * lib.rnl_operator_list(None, 0))()
+    lib.rnl_operator_list(rows, len(rows))
+    return [OperatorSupport(text(row.domain), text(row.op_type), row.since, row.until,
+                            [type_text(code) for code in range(32) if row.types >> code & 1]) for row in rows]
+
+
 def _node_arg(row) -> NodeArg:
     shape = None
     if row.rank != NO_RANK:

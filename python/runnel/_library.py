@@ -34,6 +34,7 @@ _HOST = {
     "rnl_graph_metadata": (POINTER(s.Metadata), HANDLE, POINTER(c.c_size_t)),
     "rnl_graph_get_info": (None, HANDLE, POINTER(s.GraphInfo)),
     "rnl_graph_check": (STATUS, HANDLE, POINTER(POINTER(s.OperatorInfo)), POINTER(c.c_size_t)),
+    "rnl_operator_list": (c.c_size_t, POINTER(s.OperatorSupport), c.c_size_t),
     "rnl_model_open": (STATUS, HANDLE, HANDLE, POINTER(s.ModelOptions), OUT),
     "rnl_model_release": (None, HANDLE),
     "rnl_model_get_stats": (None, HANDLE, POINTER(s.ModelStats)),

@@ -54,6 +54,10 @@ OperatorInfo = structure(
     "rnl_operator_info", ("domain", c.c_char_p), ("op_type", c.c_char_p), ("node_count", c.c_size_t),
     ("unsupported_count", c.c_size_t), ("reason", c.c_char_p))
 
+OperatorSupport = structure(
+    "rnl_operator_support", ("domain", c.c_char_p), ("op_type", c.c_char_p), ("since", c.c_int32), ("until", c.c_int32),
+    ("types", c.c_uint32))
+
 Tensor = structure(
     "rnl_tensor", ("name", c.c_char_p), ("dtype", c.c_int), ("rank", c.c_size_t), ("shape", c.c_int64 * MAX_RANK),
     ("data", c.c_void_p), ("buffer", c.c_void_p), ("offset_bytes", c.c_size_t), ("size_bytes", c.c_size_t))
@@ -78,5 +82,5 @@ StepProfile = structure(
 SessionStats = structure(
     "rnl_session_stats", ("arena_bytes", c.c_size_t), ("arena_peak_bytes", c.c_size_t), ("step_count", c.c_size_t))
 
-ALL = (Error, DeviceInfo, DeviceOptions, DeviceStats, ValueInfo, Metadata, GraphInfo, OperatorInfo, Tensor, Progress,
-       ModelOptions, ModelStats, StepProfile, SessionStats)
+ALL = (Error, DeviceInfo, DeviceOptions, DeviceStats, ValueInfo, Metadata, GraphInfo, OperatorInfo, OperatorSupport,
+       Tensor, Progress, ModelOptions, ModelStats, StepProfile, SessionStats)

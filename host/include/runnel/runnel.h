@@ -25,7 +25,7 @@ typedef struct rnl_session rnl_session;
 /* ---- Graph: immutable after loading; any thread ----------------------------------------------------------------- */
 
 /*
- * Reads an ONNX file (opset 7 to 28) or its bytes. External data is read only from regular files inside the model's own
+ * Reads an ONNX file (opset 6 to 28) or its bytes. External data is read only from regular files inside the model's own
  * folder; rnl_graph_load_memory refuses it. Memory passed in must stay valid and unchanged until the graph is released,
  * and the files must not be written to (they may be deleted, or replaced by new ones).
  * A file that is not a sound model is RNL_INVALID_ARGUMENT or RNL_DATA_LOSS; one that cannot be opened RNL_NOT_FOUND.
@@ -74,6 +74,18 @@ typedef struct rnl_operator_info {
  */
 RNL_API RNL_NODISCARD rnl_status rnl_graph_check(const rnl_graph *graph, const rnl_operator_info **out_rows,
                                                  size_t *out_count);
+
+/* An operator that runnel has, at some versions of its domain ("": ai.onnx). */
+typedef struct rnl_operator_support {
+    const char *domain, *op_type;
+    int32_t since, until; /* versions of the domain, both ends in */
+    uint32_t types;       /* bit 1 << rnl_dtype: what the first input may be; 0 when there is none */
+} rnl_operator_support;
+/*
+ * Lists what runnel has, sorted by domain, operator and version. Writes at most `capacity` rows and returns how many
+ * there are. What control flow and functions of a model bring is not in it. Any thread.
+ */
+RNL_API size_t rnl_operator_list(rnl_operator_support *out_rows, size_t capacity);
 
 /* ---- Tensors ---------------------------------------------------------------------------------------------------- */
 
