@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/qmap.h"
-#include "ops/step_build.h"
+#include "ops/pieces.h"
 
 /* The views of a step, in the kernel's order; bits of what is there, as in clkernels/qmap.cl. */
 enum { DST, SRC0, SRC1, S0, Z0, S1, Z1, SD, ZD, VIEWS };
@@ -76,6 +76,8 @@ static void add_type(rnl_step_builder *step, const char *define, const rnl_view 
     rnl_step_type(step, define, !view || is_byte(view) ? RNL_U8 : view->dtype);
 }
 
+#define VECTOR 8 /* elements that are computed together, where they lie so */
+
 static uint64_t traffic(const rnl_view *const *views)
 {
     uint64_t bytes = 0;
@@ -90,18 +92,22 @@ static rnl_status append(rnl_step_list *list, rnl_qmap_op op, float parameter, c
     rnl_step_builder step;
     int32_t flags[4] = {0, views[SRC0]->dtype == RNL_I8, views[SRC1] && views[SRC1]->dtype == RNL_I8,
                         views[DST]->dtype == RNL_I8};
-    rnl_step_begin(&step, list, "qmap:portable", index64);
+    const size_t vector = rnl_pieces_vector(dims, VECTOR) == VECTOR ? VECTOR : 1;
+    rnl_step_begin(&step, list, vector > 1 ? "qmap:vectors" : "qmap:portable", index64 || rnl_pieces_index64(dims));
     rnl_step_define(&step, "%s", ops[op].option);
     add_type(&step, "T0", views[SRC0]);
     add_type(&step, "T1", op == RNL_QMAP_SCALE && !views[SRC1] ? views[SRC0] : views[SRC1]);
     add_type(&step, "T_DST", views[DST]);
+    rnl_step_define(&step, "V=%zu", vector);
     for (size_t v = 0; v < VIEWS; ++v) {
         rnl_step_view(&step, views[v]);
         flags[0] |= views[v] ? bits[v] : 0;
     }
     rnl_step_float(&step, parameter);
     rnl_step_value(&step, flags, sizeof flags);
-    rnl_step_rows(&step, dims);
+    rnl_step_pieces(&step, dims, vector);
+    for (size_t v = 0; v < VIEWS; ++v)
+        rnl_step_dims(&step, dims->stride[v], dims->rank, 0);
     step.step.bytes = traffic(views);
     step.step.flops = (uint64_t)rnl_view_elements(views[DST]);
     rnl_step_writes(&step, views[DST]->slot);
