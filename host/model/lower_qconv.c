@@ -151,6 +151,7 @@ static rnl_status lower_convolution(rnl_lowering *lowering, size_t weight_index,
     int64_t shape[RNL_MAX_RANK];
     TRY(rnl_window_conv(&lowering->context, weight_index, &window));
     TRY(rnl_lower_product_inputs(lowering, indices, RNL_LAYOUT_CHANNELS_LAST, &p));
+    TRY(rnl_lower_input(lowering, 0, RNL_LAYOUT_CHANNELS_LAST, &p.a));
     if (window.groups == 1 && columns_shape(&window, &p.a, shape))
         return lower_as_product(lowering, &window, shape, &p);
     return lower_directly(lowering, &window, &p);

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/qconv.h"
+#include "ops/implementation.h"
 #include "ops/step_build.h"
 
 #define SPATIAL RNL_MAX_SPATIAL
+#define CHANNELS 8     /* of a work-item, and … */
+#define MAX_TAPS 64    /* … as in qconv_depthwise.cl */
 #define MAX_ROWS 32768 /* in the range's second dimension */
 
 static bool is_byte(rnl_dtype dtype)
@@ -98,12 +101,26 @@ static rnl_status check(const rnl_qconv_params *params, const rnl_view *src, con
     return check_zero_point(params->weight_zero_point, weight->dtype, dst->shape[1]);
 }
 
-/* `inner` work-items side by side for each of `rows`. */
-static void add_range(rnl_step_builder *step, int64_t inner, int64_t rows)
+/* `inner` work-items side by side for each of `rows`; large ones are a work-group each. */
+static void add_range(rnl_step_builder *step, int64_t inner, int64_t rows, bool large)
 {
     const size_t row_range = (size_t)(rows < MAX_ROWS ? rows : MAX_ROWS);
     rnl_step_range(step, 3, (size_t[3]){(size_t)inner, row_range, ((size_t)rows + row_range - 1) / row_range},
-                   inner >= 32 ? (size_t[3]){32, 2, 1} : (size_t[3]){4, 16, 1});
+                   large         ? (size_t[3]){1, 1, 1}
+                   : inner >= 32 ? (size_t[3]){32, 2, 1}
+                                 : (size_t[3]){4, 16, 1});
+}
+
+/* Of one channel a group, which are neighbours: in vectors, on CPUs. */
+static bool is_depthwise(const rnl_device *device, const rnl_qconv_params *params, const rnl_view *src,
+                         const rnl_view *dst)
+{
+    int64_t taps = 1;
+    for (size_t i = 0; i < params->spatial; ++i)
+        if (__builtin_mul_overflow(taps, params->kernel[i], &taps))
+            return false;
+    return rnl_device_is_cpu(device) && params->groups == src->shape[1] && params->groups == dst->shape[1] &&
+           dst->shape[1] >= CHANNELS && src->stride[1] == 1 && dst->stride[1] == 1 && taps <= MAX_TAPS;
 }
 
 rnl_status rnl_op_qconv(rnl_step_list *list, const rnl_qconv_params *params, const rnl_view *src,
@@ -125,7 +142,9 @@ rnl_status rnl_op_qconv(rnl_step_list *list, const rnl_qconv_params *params, con
     sizes[7] = has_zeros && rnl_view_elements(weight_zero) > 1 ? weight_zero->stride[0] : 0;
     const int32_t flags[4] = {src->dtype == RNL_I8, weight->dtype == RNL_I8, rnl_view_exists(zero), has_zeros};
 
-    rnl_step_begin(&step, list, "qconv:portable", index64 || is_far(params, &dst->shape[2]));
+    const bool depthwise = is_depthwise(list->device, params, src, dst);
+    rnl_step_begin(&step, list, depthwise ? "qconv:depthwise" : "qconv:portable",
+                   index64 || is_far(params, &dst->shape[2]));
     const rnl_view *views[] = {dst, src, weight, zero, weight_zero};
     for (size_t i = 0; i < sizeof views / sizeof *views; ++i)
         rnl_step_view(&step, views[i]);
@@ -134,12 +153,15 @@ rnl_status rnl_op_qconv(rnl_step_list *list, const rnl_qconv_params *params, con
     for (size_t i = 0; i < 3; ++i)
         add_strides(&step, views[i]);
     rnl_step_value(&step, flags, sizeof flags);
-    add_range(&step, sizes[1], rnl_view_elements(dst) / sizes[1]);
+    if (depthwise)
+        add_range(&step, (sizes[1] + CHANNELS - 1) / CHANNELS, sizes[0] * sizes[2] * sizes[3], true);
+    else
+        add_range(&step, sizes[1], rnl_view_elements(dst) / sizes[1], false);
     step.step.flops = 2 * (uint64_t)rnl_view_elements(dst) * (uint64_t)(rnl_view_elements(weight) / weight->shape[0]);
     step.step.bytes =
         (uint64_t)rnl_view_elements(src) + (uint64_t)rnl_view_elements(weight) + 4 * (uint64_t)rnl_view_elements(dst);
     rnl_step_writes(&step, dst->slot);
-    return rnl_step_end(&step, "qconv.cl", "qconv");
+    return rnl_step_end(&step, depthwise ? "qconv_depthwise.cl" : "qconv.cl", depthwise ? "qconv_depthwise" : "qconv");
 }
 
 static rnl_status check_columns(const rnl_qconv_params *params, const rnl_view *src, const rnl_view *dst)
@@ -180,7 +202,7 @@ rnl_status rnl_op_qconv_columns(rnl_step_list *list, const rnl_qconv_params *par
     add_window(&step, params, src);
     add_strides(&step, src);
     rnl_step_int(&step, rnl_view_exists(zero));
-    add_range(&step, taps, rnl_view_elements(dst) / taps / channels);
+    add_range(&step, taps, rnl_view_elements(dst) / taps / channels, false);
     step.step.bytes = (uint64_t)rnl_view_elements(src) + (uint64_t)rnl_view_elements(dst);
     rnl_step_writes(&step, dst->slot);
     return rnl_step_end(&step, "qconv_columns.cl", "qconv_columns");
