@@ -45,6 +45,16 @@ rnl_status rnl_infer_constant_of_shape(rnl_op_context *context);
 rnl_status rnl_infer_depth_to_space(rnl_op_context *context);
 rnl_status rnl_infer_space_to_depth(rnl_op_context *context);
 
+/* op_nonzero.c, op_unique.c, op_suppress.c: they infer from contents */
+rnl_status rnl_infer_nonzero(rnl_op_context *context);
+rnl_status rnl_infer_compress(rnl_op_context *context);
+rnl_status rnl_infer_unique(rnl_op_context *context);
+rnl_status rnl_infer_suppress(rnl_op_context *context);
+rnl_status rnl_evaluate_nonzero(rnl_op_context *context);
+rnl_status rnl_evaluate_compress(rnl_op_context *context);
+rnl_status rnl_evaluate_unique(rnl_op_context *context);
+rnl_status rnl_evaluate_suppress(rnl_op_context *context);
+
 /* op_late.c: what is known only when the node runs */
 rnl_status rnl_infer_late(rnl_op_context *context);
 

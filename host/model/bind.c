@@ -94,9 +94,10 @@ rnl_status rnl_session_check_guards(rnl_session *session)
 
 /* ---- binding -------------------------------------------------------------------------------------------------- */
 
-static void place_slots(rnl_session *session, const rnl_plan *plan)
+void rnl_session_place_slots(rnl_session *session)
 {
-    for (size_t i = 0; i < plan->slot_count; i++) {
+    const rnl_plan *plan = session->bound;
+    for (size_t i = 0; plan && i < plan->slot_count; i++) {
         const rnl_slot *slot = &plan->slots[i];
         bool weight = slot->kind == RNL_SLOT_WEIGHT;
         session->slots[i].memory = weight ? slot->weight->memory : session->blocks[slot->block]->memory;
@@ -113,7 +114,7 @@ rnl_status rnl_session_bind(rnl_session *session, rnl_plan *plan)
     TRY(grow_arena(session, plan, guard));
     TRY(rnl_grow(&session->slots, &session->slot_capacity, plan->slot_count, sizeof *session->slots));
     session->bound = rnl_plan_retain(plan);
-    place_slots(session, plan);
+    rnl_session_place_slots(session);
     rnl_status status = write_guards(session, guard);
     if (status != RNL_OK)
         release_plan(session);

@@ -105,13 +105,13 @@ static rnl_status fold_node(folder *f, const rnl_node *node)
     return status == RNL_RESOURCE_EXHAUSTED ? status : RNL_OK;
 }
 
-static rnl_status fold_graph(folder *f, const rnl_graph *graph)
+static rnl_status fold_graph(folder *f, const rnl_graph *graph, const rnl_host_tensor *const *captured)
 {
     rnl_constants *constants = f->constants;
     TRY(rnl_zone_alloc(&constants->zone, graph->value_count, sizeof *constants->tensors, &constants->tensors));
     TRY(rnl_zone_alloc(f->planner.zone, graph->value_count, sizeof *f->planner.values, &f->planner.values));
     for (size_t i = 0; i < graph->value_count; i++) {
-        const rnl_host_tensor *tensor = graph->values[i].constant;
+        const rnl_host_tensor *tensor = captured && captured[i] ? captured[i] : graph->values[i].constant;
         constants->tensors[i] = tensor;
         if (tensor)
             f->planner.values[i].desc = rnl_desc_of(tensor);
@@ -122,12 +122,12 @@ static rnl_status fold_graph(folder *f, const rnl_graph *graph)
     return RNL_OK;
 }
 
-rnl_status rnl_constants_init(rnl_constants *constants, const rnl_graph *graph)
+rnl_status rnl_constants_init(rnl_constants *constants, const rnl_graph *graph, const rnl_host_tensor *const *captured)
 {
     rnl_zone zone = {0};
     folder f = {.constants = constants, .planner = {.graph = graph, .zone = &zone}, .left_bytes = LARGE_BYTES};
     *constants = (rnl_constants){0};
-    rnl_status status = fold_graph(&f, graph);
+    rnl_status status = fold_graph(&f, graph, captured);
     rnl_zone_free(&zone);
     if (status != RNL_OK)
         rnl_constants_free(constants);

@@ -10,7 +10,9 @@ typedef struct rnl_constants {
     rnl_zone zone;                   /* owns what was computed */
 } rnl_constants;
 
-RNL_NODISCARD rnl_status rnl_constants_init(rnl_constants *constants, const rnl_graph *graph);
+/* `captured`: one a value, what the graph around this one knows of it; NULL: there is none. */
+RNL_NODISCARD rnl_status rnl_constants_init(rnl_constants *constants, const rnl_graph *graph,
+                                            const rnl_host_tensor *const *captured);
 void rnl_constants_free(rnl_constants *constants);
 
 #endif

@@ -76,26 +76,26 @@ static bool writes(const rnl_step_list *list, const rnl_step *step, uint32_t slo
 }
 
 /* The slot belongs to this input or output alone. */
-static bool is_alone(const rnl_plan *plan, const rnl_graph *graph, const rnl_plan_io *io)
+static bool is_alone(const rnl_plan *plan, const rnl_plan_io *io)
 {
     size_t users = 0;
     if (io->slot == RNL_NO_SLOT || plan->slots[io->slot].kind != RNL_SLOT_ARENA || io->offset_bytes != 0 ||
         plan->slots[io->slot].size_bytes != io_bytes(io))
         return false;
-    for (size_t i = 0; i < graph->input_count; i++)
+    for (size_t i = 0; i < plan->input_count; i++)
         users += plan->inputs[i].slot == io->slot;
-    for (size_t i = 0; i < graph->output_count; i++)
+    for (size_t i = 0; i < plan->output_count; i++)
         users += plan->outputs[i].slot == io->slot;
     return users == 1;
 }
 
-void rnl_plan_find_in_place(rnl_plan *plan, const rnl_graph *graph)
+void rnl_plan_find_in_place(rnl_plan *plan)
 {
-    for (size_t i = 0; i < graph->output_count; i++)
-        plan->outputs[i].may_be_in_place = is_alone(plan, graph, &plan->outputs[i]);
-    for (size_t i = 0; i < graph->input_count; i++) {
+    for (size_t i = 0; i < plan->output_count; i++)
+        plan->outputs[i].may_be_in_place = is_alone(plan, &plan->outputs[i]);
+    for (size_t i = 0; i < plan->input_count; i++) {
         rnl_plan_io *io = &plan->inputs[i];
-        io->may_be_in_place = is_alone(plan, graph, io);
+        io->may_be_in_place = is_alone(plan, io);
         for (size_t j = 0; j < plan->steps.step_count && io->may_be_in_place; j++)
             io->may_be_in_place = !writes(&plan->steps, &plan->steps.steps[j], io->slot);
     }
@@ -134,9 +134,10 @@ static void leave_place(rnl_session *session, const rnl_plan_io *io, rnl_edge *e
 
 void rnl_edges_end(rnl_session *session)
 {
-    for (size_t i = 0; session->bound && i < session->model->graph->input_count; i++)
+    const bool has_edges = session->bound && session->bound->is_whole; /* binding may have failed */
+    for (size_t i = 0; has_edges && i < session->model->graph->input_count; i++)
         leave_place(session, &session->bound->inputs[i], input_edge(session, i));
-    for (size_t i = 0; session->bound && i < session->model->graph->output_count; i++)
+    for (size_t i = 0; has_edges && i < session->model->graph->output_count; i++)
         leave_place(session, &session->bound->outputs[i], output_edge(session, i));
 }
 
@@ -247,11 +248,10 @@ static rnl_status lend_memory(rnl_edge *edge, size_t bytes, rnl_tensor *tensor)
     return RNL_OK;
 }
 
-static rnl_status describe_output(rnl_session *session, size_t index, rnl_tensor *tensor)
+rnl_status rnl_edges_describe(rnl_session *session, size_t index, const rnl_tensor_desc *desc, rnl_tensor *tensor)
 {
-    const rnl_plan_io *io = &session->bound->outputs[index];
     rnl_edge *edge = output_edge(session, index);
-    const size_t bytes = io_bytes(io);
+    const size_t bytes = (size_t)rnl_desc_elements(desc) * rnl_dtype_bytes(desc->dtype);
     if (!tensor->buffer && (!tensor->data || tensor->data == edge->lent))
         TRY(lend_memory(edge, bytes, tensor));
     size_t room = tensor->size_bytes;
@@ -263,9 +263,9 @@ static rnl_status describe_output(rnl_session *session, size_t index, rnl_tensor
     if (room < bytes)
         return FAIL(RNL_INVALID_ARGUMENT, "output '%s' needs %zu bytes, %zu were given",
                     session->model->graph->outputs[index].name, bytes, room);
-    tensor->dtype = io->desc.dtype;
-    tensor->rank = io->desc.rank;
-    memcpy(tensor->shape, io->desc.shape, sizeof tensor->shape);
+    tensor->dtype = desc->dtype;
+    tensor->rank = desc->rank;
+    memcpy(tensor->shape, desc->shape, sizeof tensor->shape);
     return RNL_OK;
 }
 
@@ -274,7 +274,7 @@ rnl_status rnl_edges_begin(rnl_session *session, rnl_tensor *outputs, size_t cou
     size_t index = 0;
     for (size_t i = 0; i < count; i++) {
         TRY(find_output(session, &outputs[i], &index));
-        TRY(describe_output(session, index, &outputs[i]));
+        TRY(rnl_edges_describe(session, index, &session->bound->outputs[index].desc, &outputs[i]));
         output_edge(session, index)->asked++;
     }
     for (size_t i = 0; i < count; i++) {

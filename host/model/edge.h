@@ -26,6 +26,9 @@ void rnl_edges_free(rnl_session *session);
 RNL_NODISCARD rnl_status rnl_edges_check(const rnl_session *session, rnl_tensor *outputs, size_t count);
 /* Before the steps: inputs are there, outputs know their memory, type and shape. */
 RNL_NODISCARD rnl_status rnl_edges_begin(rnl_session *session, rnl_tensor *outputs, size_t count);
+/* An output of this type and shape, in the session's memory where the caller gives none. */
+RNL_NODISCARD rnl_status rnl_edges_describe(rnl_session *session, size_t index, const rnl_tensor_desc *desc,
+                                            rnl_tensor *tensor);
 /* Behind the steps: enqueues reading the outputs that are not in place. */
 RNL_NODISCARD rnl_status rnl_edges_read(rnl_session *session, rnl_tensor *outputs, size_t count);
 /* When all has run. */

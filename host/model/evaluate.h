@@ -15,8 +15,9 @@ void rnl_plan_mark_needed(rnl_planner *planner);
  */
 RNL_NODISCARD rnl_status rnl_plan_context(rnl_planner *planner, const rnl_node *node, rnl_op_context *out_context);
 
-/* The graph inputs whose contents shapes depend on, as a bit set (inputs past the 63rd are left out): a backward walk.
- */
-uint64_t rnl_graph_content_inputs(const rnl_graph *graph);
+/* Which values' contents shapes depend on, and who reads each value last: two backward walks. */
+RNL_NODISCARD rnl_status rnl_model_find_reads(rnl_model *model);
+/* After describing: what the plan gives to whoever comes after it. */
+RNL_NODISCARD rnl_status rnl_plan_find_outputs(rnl_planner *planner);
 
 #endif

@@ -65,8 +65,8 @@ static rnl_status find_readers(const rnl_planner *planner, rnl_readers *readers)
     for (uint32_t i = 0; i < graph->node_count; i++)
         if (rnl_fuse_runs(planner, i))
             note_reads(&graph->nodes[i], i, readers);
-    for (size_t i = 0; i < graph->output_count; i++)
-        readers->counts[graph->output_values[i]]++;
+    for (size_t i = 0; i < planner->plan->output_count; i++)
+        readers->counts[planner->plan->outputs[i].value]++;
     return RNL_OK;
 }
 

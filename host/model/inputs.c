@@ -92,7 +92,7 @@ static rnl_status describe(const rnl_model *model, size_t index, const rnl_tenso
     TRY(check_size(info, tensor));
     *out_desc = (rnl_tensor_desc){.dtype = tensor->dtype, .rank = tensor->rank};
     memcpy(out_desc->shape, tensor->shape, tensor->rank * sizeof *tensor->shape);
-    bool contents = index < 64 && (model->content_inputs >> index & 1);
+    bool contents = model->reads_contents[model->graph->input_values[index]];
     if (!contents || rnl_desc_elements(out_desc) > RNL_HOST_MAX_ELEMENTS)
         return RNL_OK;
     if (!tensor->data && rnl_desc_elements(out_desc) > 0)

@@ -83,12 +83,12 @@ static rnl_status use_weight(rnl_lowering *lowering, uint32_t value, rnl_packing
 
 /* ---- values --------------------------------------------------------------------------------------------------- */
 
-static rnl_status place_input(rnl_lowering *lowering, rnl_plan_value *value, int32_t input_index)
+static rnl_status place_input(rnl_lowering *lowering, rnl_plan_value *value)
 {
     rnl_plan *plan = lowering->planner->plan;
     const rnl_tensor_desc *desc = &value->desc;
     TRY(new_tensor(plan, desc->dtype, desc->rank, desc->shape, RNL_LAYOUT_ROW_MAJOR, &value->view));
-    plan->inputs[input_index].slot = value->view.slot;
+    value->input->slot = value->view.slot;
     return RNL_OK;
 }
 
@@ -98,8 +98,8 @@ static rnl_status place(rnl_lowering *lowering, uint32_t index)
     rnl_plan_value *placed = &lowering->planner->values[index];
     if (lowering->planner->model->constants.tensors[index])
         TRY(use_weight(lowering, index, RNL_PACKING_PLAIN, 0, &placed->view));
-    else if (value->input_index >= 0)
-        TRY(place_input(lowering, placed, value->input_index));
+    else if (placed->input)
+        TRY(place_input(lowering, placed));
     else if (placed->desc.host)
         TRY(rnl_lower_constant(lowering, &placed->desc, &placed->view));
     else

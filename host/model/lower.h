@@ -27,8 +27,9 @@ typedef struct rnl_plan_value {
     bool has_copy;  /* `copy` is set: the same elements in copy_layout, for steps that need that */
     int copy_layout;
     rnl_view copy;
-    bool needed;   /* some step reads it on the device, or it is an output */
-    bool is_fixed; /* desc.host follows from constants alone, whatever the inputs' shapes */
+    bool needed;        /* some step reads it on the device, or it is an output */
+    bool is_fixed;      /* desc.host follows from constants alone, whatever the inputs' shapes */
+    rnl_plan_io *input; /* the plan's input that it is, or NULL */
 } rnl_plan_value;
 
 typedef struct rnl_home rnl_home;   /* place.h */

@@ -21,6 +21,11 @@ void rnl_model_release(rnl_model *model)
 {
     if (!model || atomic_fetch_sub(&model->references, 1) != 1)
         return;
+    for (size_t i = 0; i < model->inner_count; i++)
+        rnl_model_release(model->inner[i]);
+    rnl_free(model->inner);
+    rnl_free(model->reads_contents);
+    rnl_free(model->last_read);
     if (model->has_cache)
         rnl_plan_cache_free(&model->plans);
     rnl_weights_free(&model->weights);
@@ -38,6 +43,7 @@ static rnl_status build_programs(rnl_model *model, const rnl_plan *plan)
 {
     rnl_status status = RNL_OK;
     size_t total = 0, done = 0;
+    model = model->root;
     pthread_mutex_lock(&model->progress_lock);
     for (size_t i = 0; i < plan->program_count; i++)
         total += !rnl_program_is_built(plan->programs[i]);
@@ -75,20 +81,20 @@ static rnl_status warm_products(rnl_model *model, const rnl_plan *plan)
 
 /* ---- plans ---------------------------------------------------------------------------------------------------- */
 
-typedef struct plan_request {
+typedef struct plan_work {
     rnl_model *model;
-    const rnl_tensor_desc *inputs;
-} plan_request;
+    const rnl_plan_request *request;
+} plan_work;
 
 static rnl_status build_plan(void *user, rnl_plan **out_plan)
 {
-    const plan_request *request = user;
-    rnl_model *model = request->model;
+    const plan_work *work = user;
+    rnl_model *model = work->model, *root = model->root;
     uint64_t start = rnl_clock_ns();
-    TRY(rnl_plan_create(model, request->inputs, out_plan));
-    pthread_mutex_lock(&model->plans.lock);
-    model->plans.last_plan_ns = rnl_clock_ns() - start;
-    pthread_mutex_unlock(&model->plans.lock);
+    TRY(rnl_plan_create(model, work->request, out_plan));
+    pthread_mutex_lock(&root->plans.lock);
+    root->plans.last_plan_ns = rnl_clock_ns() - start;
+    pthread_mutex_unlock(&root->plans.lock);
     rnl_status status = build_programs(model, *out_plan);
     if (status == RNL_OK)
         status = warm_products(model, *out_plan);
@@ -99,25 +105,40 @@ static rnl_status build_plan(void *user, rnl_plan **out_plan)
     return status;
 }
 
-rnl_status rnl_model_get_plan(rnl_model *model, const rnl_tensor_desc *inputs, rnl_plan **out_plan)
+/* Which values are there follows from the graph and the first node. */
+static void add_key(rnl_text *key, const rnl_model *model, const rnl_plan_request *request)
+{
+    const uint64_t place[2] = {(uint64_t)(uintptr_t)model, request->first_node};
+    rnl_text_add_bytes(key, (const char *)place, sizeof place);
+    for (size_t i = 0; i < request->input_count; i++) {
+        const rnl_tensor_desc *input = &request->inputs[i];
+        const uint32_t head[3] = {(uint32_t)input->dtype, (uint32_t)input->rank, input->host != NULL};
+        rnl_text_add_bytes(key, (const char *)head, sizeof head);
+        rnl_text_add_bytes(key, (const char *)input->shape, input->rank * sizeof *input->shape);
+        if (input->host)
+            rnl_text_add_bytes(key, input->host, (size_t)rnl_desc_elements(input) * rnl_dtype_bytes(input->dtype));
+    }
+}
+
+rnl_status rnl_model_get_plan(rnl_model *model, const rnl_plan_request *request, rnl_plan **out_plan)
 {
     rnl_text key = {0};
     rnl_status status = RNL_OK;
     *out_plan = NULL;
-    for (size_t i = 0; i < model->graph->input_count; i++) {
-        const rnl_tensor_desc *input = &inputs[i];
-        uint32_t head[2] = {(uint32_t)input->dtype, (uint32_t)input->rank};
-        rnl_text_add_bytes(&key, (const char *)head, sizeof head);
-        rnl_text_add_bytes(&key, (const char *)input->shape, input->rank * sizeof *input->shape);
-        if (input->host)
-            rnl_text_add_bytes(&key, input->host, (size_t)rnl_desc_elements(input) * rnl_dtype_bytes(input->dtype));
-    }
+    add_key(&key, model, request);
     GOTO(key.status);
-    plan_request request = {model, inputs};
-    GOTO(rnl_plan_cache_get(&model->plans, key.data ? key.data : "", key.length, build_plan, &request, out_plan));
+    plan_work work = {model, request};
+    GOTO(rnl_plan_cache_get(&model->root->plans, key.data, key.length, build_plan, &work, out_plan));
 done:
     rnl_text_free(&key);
     return status;
+}
+
+rnl_status rnl_model_get_first_plan(rnl_model *model, const rnl_tensor_desc *inputs, rnl_plan **out_plan)
+{
+    const rnl_graph *graph = model->graph;
+    const rnl_plan_request request = {0, graph->input_values, inputs, graph->input_count};
+    return rnl_model_get_plan(model, &request, out_plan);
 }
 
 /* ---- opening -------------------------------------------------------------------------------------------------- */
@@ -126,7 +147,7 @@ static bool has_fixed_shapes(const rnl_model *model)
 {
     for (size_t i = 0; i < model->graph->input_count; i++) {
         const rnl_value_info *input = &model->graph->inputs[i];
-        if (input->rank == SIZE_MAX || (model->content_inputs >> (i < 63 ? i : 63) & 1))
+        if (input->rank == SIZE_MAX || model->reads_contents[model->graph->input_values[i]])
             return false;
         for (size_t j = 0; j < input->rank; j++)
             if (input->shape[j] < 0)
@@ -147,7 +168,7 @@ static rnl_status plan_fixed_shapes(rnl_model *model)
         inputs[i].rank = info->rank;
         memcpy(inputs[i].shape, info->shape, info->rank * sizeof *info->shape);
     }
-    rnl_status status = rnl_model_get_plan(model, inputs, &plan);
+    rnl_status status = rnl_model_get_first_plan(model, inputs, &plan);
     rnl_plan_release(plan);
     rnl_free(inputs);
     return status;
@@ -158,6 +179,67 @@ static rnl_status check_graph(const rnl_graph *graph)
     const rnl_operator_info *rows;
     size_t count;
     return rnl_graph_check(graph, &rows, &count);
+}
+
+/* What every graph has for itself. */
+static rnl_status init_graph(rnl_model *model, const rnl_host_tensor *const *captured)
+{
+    TRY(rnl_constants_init(&model->constants, model->graph, captured));
+    TRY(rnl_weights_init(&model->weights, model->device, model->graph, model->constants.tensors));
+    return rnl_model_find_reads(model);
+}
+
+static rnl_status create_model(rnl_graph *graph, rnl_device *device, rnl_model **out_model)
+{
+    rnl_model *model = NULL;
+    TRY(rnl_alloc(1, sizeof *model, &model));
+    atomic_init(&model->references, 1);
+    model->graph = rnl_graph_retain(graph);
+    model->device = rnl_device_retain(device);
+    model->root = model;
+    *out_model = model;
+    return RNL_OK;
+}
+
+static rnl_status open_inner_models(rnl_model *model);
+
+static rnl_status open_inner(rnl_model *outer, const rnl_node *node, rnl_graph *graph)
+{
+    const uint32_t own = (uint32_t)graph->input_count - graph->capture_count;
+    const rnl_host_tensor **captured = NULL;
+    rnl_model *model = NULL;
+    rnl_status status = RNL_OK;
+    GOTO(create_model(graph, outer->device, &model));
+    outer->inner[outer->inner_count++] = model; /* which releases it */
+    model->root = outer->root;
+    GOTO(rnl_alloc(graph->value_count, sizeof *captured, &captured));
+    for (uint32_t i = 0; i < graph->capture_count; i++)
+        captured[graph->input_values[own + i]] = outer->constants.tensors[node->inputs[graph->first_capture + i]];
+    GOTO(init_graph(model, captured));
+    GOTO(open_inner_models(model));
+done:
+    rnl_free(captured);
+    return status;
+}
+
+/* In the order of the nodes that have them. */
+static rnl_status open_inner_models(rnl_model *model)
+{
+    const rnl_graph *graph = model->graph;
+    TRY(rnl_alloc(graph->subgraph_count, sizeof *model->inner, &model->inner));
+    for (size_t i = 0; i < graph->node_count; i++)
+        for (size_t k = 0; k < graph->nodes[i].attribute_count; k++)
+            if (graph->nodes[i].attributes[k].type == RNL_ATTRIBUTE_GRAPH)
+                TRY(open_inner(model, &graph->nodes[i], graph->nodes[i].attributes[k].graph));
+    return RNL_OK;
+}
+
+rnl_model *rnl_model_inner(const rnl_model *model, const rnl_graph *graph)
+{
+    for (size_t i = 0; i < model->inner_count; i++)
+        if (model->inner[i]->graph == graph)
+            return model->inner[i];
+    return NULL;
 }
 
 static rnl_status init_model(rnl_model *model, const rnl_model_options *options)
@@ -172,9 +254,8 @@ static rnl_status init_model(rnl_model *model, const rnl_model_options *options)
     model->has_lock = true;
     TRY(rnl_plan_cache_init(&model->plans, limit));
     model->has_cache = true;
-    TRY(rnl_constants_init(&model->constants, model->graph));
-    TRY(rnl_weights_init(&model->weights, model->device, model->graph, model->constants.tensors));
-    model->content_inputs = rnl_graph_content_inputs(model->graph);
+    TRY(init_graph(model, NULL));
+    TRY(open_inner_models(model));
     return has_fixed_shapes(model) ? plan_fixed_shapes(model) : RNL_OK;
 }
 
@@ -188,10 +269,7 @@ rnl_status rnl_model_open(rnl_graph *graph, rnl_device *device, const rnl_model_
     rnl_model *model = NULL;
     rnl_status status = RNL_OK;
     TRY(check_graph(graph));
-    TRY(rnl_alloc(1, sizeof *model, &model));
-    atomic_init(&model->references, 1);
-    model->graph = rnl_graph_retain(graph);
-    model->device = rnl_device_retain(device);
+    TRY(create_model(graph, device, &model));
     GOTO(init_model(model, options));
     *out_model = model;
     return RNL_OK;
@@ -210,7 +288,7 @@ rnl_status rnl_model_prepare(rnl_model *model, const rnl_tensor *inputs, size_t 
     GOTO(rnl_alloc(count, sizeof *order, &order));
     GOTO(rnl_alloc(count, sizeof *descs, &descs));
     GOTO(rnl_model_match_inputs(model, inputs, input_count, order, descs));
-    GOTO(rnl_model_get_plan(model, descs, &plan));
+    GOTO(rnl_model_get_first_plan(model, descs, &plan));
 done:
     rnl_plan_release(plan);
     rnl_free(order);
@@ -218,12 +296,19 @@ done:
     return status;
 }
 
+static size_t count_weight_bytes(rnl_model *model)
+{
+    pthread_mutex_lock(&model->weights.lock);
+    size_t bytes = model->weights.size_bytes;
+    pthread_mutex_unlock(&model->weights.lock);
+    for (size_t i = 0; i < model->inner_count; i++)
+        bytes += count_weight_bytes(model->inner[i]);
+    return bytes;
+}
+
 void rnl_model_get_stats(rnl_model *model, rnl_model_stats *out_stats)
 {
-    *out_stats = (rnl_model_stats){0};
-    pthread_mutex_lock(&model->weights.lock);
-    out_stats->weight_bytes = model->weights.size_bytes;
-    pthread_mutex_unlock(&model->weights.lock);
+    *out_stats = (rnl_model_stats){.weight_bytes = count_weight_bytes(model)};
     pthread_mutex_lock(&model->plans.lock);
     out_stats->plan_count = model->plans.count;
     out_stats->plan_bytes = model->plans.size_bytes;

@@ -16,14 +16,22 @@ struct rnl_model {
     rnl_model_options options;
     rnl_constants constants;
     rnl_weights weights;
-    rnl_plan_cache plans;
-    uint64_t content_inputs;       /* bit i: shapes depend on the contents of graph input i */
+    rnl_plan_cache plans; /* the root's: of all graphs */
+    rnl_model *root;      /* of the model's own graph; a model of a graph within it shares its lock and its plans */
+    rnl_model **inner;    /* one for each of the graph's subgraphs */
+    size_t inner_count;
+    bool *reads_contents;          /* one a value: shapes depend on its contents */
+    uint32_t *last_read;           /* one a value: 1 + the last node that reads it; UINT32_MAX: an output; 0: nobody */
     pthread_mutex_t progress_lock; /* one builder of programs at a time: a compiler runs on one thread anyway */
     bool has_lock, has_cache;      /* what a failed opening has to undo */
 };
 
-/* The plan for these inputs, from the cache or new; released by the caller. `tensors` in the graph's order. */
-RNL_NODISCARD rnl_status rnl_model_get_plan(rnl_model *model, const rnl_tensor_desc *inputs, rnl_plan **out_plan);
+/* The plan for these inputs, from the cache or new; released by the caller. */
+RNL_NODISCARD rnl_status rnl_model_get_plan(rnl_model *model, const rnl_plan_request *request, rnl_plan **out_plan);
+/* Of a graph that one of the nodes has. */
+rnl_model *rnl_model_inner(const rnl_model *model, const rnl_graph *graph);
+/* The same from the graph's start, for its inputs in their order. */
+RNL_NODISCARD rnl_status rnl_model_get_first_plan(rnl_model *model, const rnl_tensor_desc *inputs, rnl_plan **out_plan);
 
 /* Which of the graph's inputs or outputs (`kind`: "input", "output") a caller's tensor names. */
 RNL_NODISCARD rnl_status rnl_tensor_find(const rnl_value_info *infos, size_t count, const char *kind,

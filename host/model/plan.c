@@ -28,15 +28,17 @@ void rnl_plan_release(rnl_plan *plan)
     rnl_free(plan);
 }
 
-static rnl_status plan_alloc(rnl_model *model, rnl_plan **out_plan)
+static rnl_status plan_alloc(rnl_model *model, const rnl_plan_request *request, rnl_plan **out_plan)
 {
     rnl_plan *plan = NULL;
     rnl_status status = RNL_OK;
     TRY(rnl_alloc(1, sizeof *plan, &plan));
     atomic_init(&plan->references, 1);
     rnl_step_list_init(&plan->steps, model->device);
-    GOTO(rnl_zone_alloc(&plan->zone, model->graph->input_count, sizeof *plan->inputs, &plan->inputs));
-    GOTO(rnl_zone_alloc(&plan->zone, model->graph->output_count, sizeof *plan->outputs, &plan->outputs));
+    plan->model = model;
+    plan->first_node = request->first_node;
+    plan->input_count = request->input_count;
+    GOTO(rnl_zone_alloc(&plan->zone, plan->input_count, sizeof *plan->inputs, &plan->inputs));
     *out_plan = plan;
     return RNL_OK;
 done:
@@ -44,41 +46,48 @@ done:
     return status;
 }
 
-/* ---- placing the graph's edges -------------------------------------------------------------------------------- */
+/* ---- placing inputs and outputs ------------------------------------------------------------------------------- */
 
-static rnl_status place_inputs(rnl_planner *planner, const rnl_tensor_desc *inputs)
+static void place_inputs(rnl_planner *planner, const rnl_plan_request *request)
 {
-    for (size_t i = 0; i < planner->graph->input_count; i++) {
+    for (size_t i = 0; i < request->input_count; i++) {
         rnl_plan_io *io = &planner->plan->inputs[i];
-        rnl_plan_value *value = &planner->values[planner->graph->input_values[i]];
-        io->desc = inputs[i];
+        rnl_plan_value *value = &planner->values[request->values[i]];
+        io->value = request->values[i];
+        io->desc = request->inputs[i];
         io->desc.host = NULL;
         io->slot = RNL_NO_SLOT;
-        value->desc = inputs[i];
+        value->desc = request->inputs[i];
         value->described = true;
+        value->input = io;
     }
+}
+
+/* An output that the host knows is kept there. */
+static rnl_status keep_known(rnl_plan *plan, rnl_plan_io *io)
+{
+    size_t bytes = (size_t)rnl_desc_elements(&io->desc) * rnl_dtype_bytes(io->desc.dtype);
+    void *copy = NULL;
+    TRY(rnl_zone_alloc(&plan->zone, bytes ? bytes : 1, 1, &copy));
+    memcpy(copy, io->desc.host, bytes);
+    io->desc.host = copy;
     return RNL_OK;
 }
 
 static rnl_status place_outputs(rnl_planner *planner)
 {
     rnl_lowering lowering = {.planner = planner, .list = &planner->plan->steps};
-    for (size_t i = 0; i < planner->graph->output_count; i++) {
+    for (size_t i = 0; i < planner->plan->output_count; i++) {
         rnl_plan_io *io = &planner->plan->outputs[i];
-        rnl_plan_value *value = &planner->values[planner->graph->output_values[i]];
-        io->desc = value->desc;
+        io->desc = planner->values[io->value].desc;
         io->slot = RNL_NO_SLOT;
-        if (value->desc.host) {
-            size_t bytes = (size_t)rnl_desc_elements(&value->desc) * rnl_dtype_bytes(value->desc.dtype);
-            void *copy = NULL;
-            TRY(rnl_zone_alloc(&planner->plan->zone, bytes ? bytes : 1, 1, &copy));
-            memcpy(copy, value->desc.host, bytes);
-            io->desc.host = copy;
+        if (io->desc.host) {
+            TRY(keep_known(planner->plan, io));
             continue;
         }
         rnl_view view;
-        TRY(rnl_lower_value(&lowering, planner->graph->output_values[i], RNL_LAYOUT_ROW_MAJOR, &view), "output '%s'",
-            planner->graph->outputs[i].name);
+        TRY(rnl_lower_value(&lowering, io->value, RNL_LAYOUT_ROW_MAJOR, &view), "output '%s'",
+            planner->graph->values[io->value].name);
         io->slot = view.slot;
         io->offset_bytes = (size_t)view.offset * rnl_dtype_bytes(view.dtype);
     }
@@ -98,7 +107,7 @@ static void use_slot(rnl_plan *plan, uint32_t slot, int64_t step)
     used->last_use = step > used->last_use ? step : used->last_use;
 }
 
-static void find_lifetimes(rnl_plan *plan, const rnl_graph *graph)
+static void find_lifetimes(rnl_plan *plan)
 {
     const rnl_step_list *list = &plan->steps;
     int64_t end = (int64_t)list->step_count;
@@ -107,7 +116,7 @@ static void find_lifetimes(rnl_plan *plan, const rnl_graph *graph)
         plan->slots[i].first_write = constant ? RNL_BEFORE_STEPS : end;
         plan->slots[i].last_use = constant ? end : RNL_BEFORE_STEPS;
     }
-    for (size_t i = 0; i < graph->input_count; i++)
+    for (size_t i = 0; i < plan->input_count; i++)
         use_slot(plan, plan->inputs[i].slot, RNL_BEFORE_STEPS);
     for (size_t i = 0; i < list->step_count; i++) {
         const rnl_step *step = &list->steps[i];
@@ -120,7 +129,7 @@ static void find_lifetimes(rnl_plan *plan, const rnl_graph *graph)
             use_slot(plan, list->gemms[step->gemm_at].c_slot, (int64_t)i);
         }
     }
-    for (size_t i = 0; i < graph->output_count; i++)
+    for (size_t i = 0; i < plan->output_count; i++)
         use_slot(plan, plan->outputs[i].slot, end);
 }
 
@@ -185,18 +194,18 @@ static rnl_status lower_and_upload(rnl_planner *planner)
     return rnl_error_restore(&error);
 }
 
-static rnl_status fill_plan(rnl_planner *planner, const rnl_tensor_desc *inputs)
+static rnl_status fill_plan(rnl_planner *planner, const rnl_plan_request *request)
 {
     rnl_plan *plan = planner->plan;
-    const rnl_graph *graph = planner->graph;
-    TRY(place_inputs(planner, inputs));
+    place_inputs(planner, request);
     TRY(rnl_plan_describe(planner));
+    TRY(rnl_plan_find_outputs(planner));
     rnl_plan_mark_needed(planner);
     TRY(rnl_fuse(planner));
     TRY(rnl_place_homes(planner));
     TRY(lower_and_upload(planner));
-    find_lifetimes(plan, graph);
-    rnl_plan_find_in_place(plan, graph);
+    find_lifetimes(plan);
+    rnl_plan_find_in_place(plan);
     TRY(rnl_arena_assign(plan, rnl_device_get_info(planner->model->device)));
     TRY(collect_programs(plan));
     measure(plan);
@@ -204,16 +213,16 @@ static rnl_status fill_plan(rnl_planner *planner, const rnl_tensor_desc *inputs)
     return RNL_OK;
 }
 
-rnl_status rnl_plan_create(rnl_model *model, const rnl_tensor_desc *inputs, rnl_plan **out_plan)
+rnl_status rnl_plan_create(rnl_model *model, const rnl_plan_request *request, rnl_plan **out_plan)
 {
     *out_plan = NULL;
     rnl_zone zone = {0};
     rnl_planner planner = {.model = model, .graph = model->graph, .zone = &zone};
     rnl_status status = RNL_OK;
-    GOTO(plan_alloc(model, &planner.plan));
+    GOTO(plan_alloc(model, request, &planner.plan));
     GOTO(rnl_zone_alloc(&zone, model->graph->value_count, sizeof *planner.values, &planner.values));
     GOTO(rnl_zone_alloc(&zone, model->graph->node_count, sizeof *planner.on_host, &planner.on_host));
-    GOTO(fill_plan(&planner, inputs));
+    GOTO(fill_plan(&planner, request));
     *out_plan = planner.plan;
     planner.plan = NULL;
 done:

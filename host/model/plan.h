@@ -30,8 +30,9 @@ typedef struct rnl_slot {
     const void *constant; /* in the plan's zone */
 } rnl_slot;
 
-/* An input or output of the graph. */
+/* A value that is there before the steps, or that they make for whoever comes after. */
 typedef struct rnl_plan_io {
+    uint32_t value;       /* of the graph */
     rnl_tensor_desc desc; /* desc.host: an output known while planning (in the plan's zone) */
     uint32_t slot;        /* RNL_NO_SLOT: an input that no step reads, or an output known on the host */
     size_t offset_bytes;
@@ -54,20 +55,31 @@ typedef struct rnl_plan {
     size_t slot_count, slot_capacity;
     size_t *block_bytes;
     size_t block_count;
-    rnl_plan_io *inputs, *outputs; /* as many as the graph's */
+    rnl_plan_io *inputs, *outputs;
+    size_t input_count, output_count;
+    const struct rnl_model *model; /* borrowed: whoever has the plan has the model */
+    uint32_t first_node, end_node; /* of the graph, the end not included */
+    bool is_whole;                 /* its outputs are the graph's, in their order */
     rnl_program **programs;        /* distinct */
     size_t program_count;
     size_t size_bytes; /* of host memory, for the cache's limit */
     size_t arena_bytes;
 } rnl_plan;
 
-/* Builds a plan for inputs given as descriptions in the graph's order (host set where contents are part of the key). */
-RNL_NODISCARD rnl_status rnl_plan_create(struct rnl_model *model, const rnl_tensor_desc *inputs, rnl_plan **out_plan);
+/* What is to be planned: the graph from a node on, as far as shapes are known while planning. */
+typedef struct rnl_plan_request {
+    uint32_t first_node;
+    const uint32_t *values;        /* that are there: for the first node 0, the graph's inputs */
+    const rnl_tensor_desc *inputs; /* their descriptions; host is set where contents are part of the key */
+    size_t input_count;
+} rnl_plan_request;
+
+RNL_NODISCARD rnl_status rnl_plan_create(struct rnl_model *model, const rnl_plan_request *request, rnl_plan **out_plan);
 rnl_plan *rnl_plan_retain(rnl_plan *plan);
 void rnl_plan_release(rnl_plan *plan);
 
 /* Finds the inputs and outputs that may be in place. */
-void rnl_plan_find_in_place(rnl_plan *plan, const rnl_graph *graph);
+void rnl_plan_find_in_place(rnl_plan *plan);
 
 /* Gives every arena and constant slot a block and an offset. */
 RNL_NODISCARD rnl_status rnl_arena_assign(rnl_plan *plan, const rnl_device_info *device);

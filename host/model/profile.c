@@ -10,11 +10,20 @@ static void clear_timers(rnl_profile *profile)
     profile->timer_count = 0;
 }
 
+static void clear_pieces(rnl_profile *profile)
+{
+    for (size_t i = 0; i < profile->piece_count; i++)
+        rnl_plan_release(profile->pieces[i].plan);
+    profile->piece_count = profile->step_count = 0;
+}
+
 void rnl_profile_free(rnl_profile *profile)
 {
     if (!profile)
         return;
     clear_timers(profile);
+    clear_pieces(profile);
+    rnl_free(profile->pieces);
     rnl_free(profile->timers);
     rnl_free(profile->steps);
     rnl_free(profile);
@@ -40,8 +49,9 @@ static const char *node_name(const rnl_graph *graph, const rnl_node *node)
     return node->name;
 }
 
-static rnl_step_profile describe(const rnl_plan *plan, const rnl_graph *graph, size_t index)
+static rnl_step_profile describe(const rnl_plan *plan, size_t index)
 {
+    const rnl_graph *graph = plan->model->graph;
     const rnl_step *step = &plan->steps.steps[index];
     rnl_step_profile record = {.node = "",
                                .op_type = "",
@@ -60,35 +70,51 @@ static rnl_step_profile describe(const rnl_plan *plan, const rnl_graph *graph, s
     return record;
 }
 
-/* *out_timed is false when the driver had no time for some step. */
-static rnl_status collect(rnl_session *session, bool *out_timed)
+static rnl_status add_piece(rnl_profile *profile, rnl_plan *plan, size_t *out_first)
+{
+    const size_t count = plan->steps.step_count;
+    for (size_t i = 0; i < profile->piece_count; i++) {
+        *out_first = profile->pieces[i].first_step;
+        if (profile->pieces[i].plan == plan)
+            return RNL_OK;
+    }
+    TRY(rnl_grow(&profile->pieces, &profile->piece_capacity, profile->piece_count + 1, sizeof *profile->pieces));
+    TRY(rnl_grow(&profile->steps, &profile->step_capacity, profile->step_count + count, sizeof *profile->steps));
+    *out_first = profile->step_count;
+    profile->pieces[profile->piece_count++] = (rnl_profile_piece){rnl_plan_retain(plan), profile->step_count};
+    for (size_t i = 0; i < count; i++)
+        profile->steps[profile->step_count++] = describe(plan, i);
+    return RNL_OK;
+}
+
+rnl_status rnl_profile_collect(rnl_session *session)
 {
     rnl_profile *profile = session->profile;
-    const rnl_plan *plan = session->bound;
-    *out_timed = true;
-    TRY(rnl_grow(&profile->steps, &profile->step_capacity, plan->steps.step_count, sizeof *profile->steps));
-    for (size_t i = 0; i < plan->steps.step_count; i++) {
-        rnl_step_profile *record = &profile->steps[i];
-        *record = describe(plan, session->model->graph, i);
-        TRY(rnl_step_timer_read(&profile->timers[i], &record->time_ns, &record->device_clock));
-        *out_timed = *out_timed && (record->time_ns > 0 || !record->device_clock);
+    size_t first = 0;
+    TRY(add_piece(profile, session->bound, &first));
+    for (size_t i = 0; i < session->bound->steps.step_count; i++) {
+        rnl_step_profile *record = &profile->steps[first + i];
+        uint64_t time_ns = 0;
+        TRY(rnl_step_timer_read(&profile->timers[i], &time_ns, &record->device_clock));
+        record->time_ns += time_ns;
+        profile->is_timed = profile->is_timed && (time_ns > 0 || !record->device_clock);
     }
+    clear_timers(profile);
     return RNL_OK;
 }
 
 /* The session's own stream rests meanwhile: it keeps no times. A failure may have put another one in place of this. */
-static rnl_status run_timed(rnl_session *session, const rnl_tensor *inputs, size_t input_count, bool *out_timed)
+static rnl_status run_timed(rnl_session *session, const rnl_tensor *inputs, size_t input_count)
 {
     const rnl_stream_options options = {.struct_size = sizeof options, .timed = true};
     rnl_stream *usual = session->stream, *timed = NULL;
-    *out_timed = false;
+    clear_pieces(session->profile);
+    session->profile->is_timed = true;
     TRY(rnl_stream_create_with(session->model->device, &options, &timed));
     session->stream = timed;
     session->is_profiled = true;
     rnl_status status = rnl_session_execute(session, inputs, input_count, NULL, 0);
     session->is_profiled = false;
-    if (status == RNL_OK)
-        status = collect(session, out_timed);
     clear_timers(session->profile);
     rnl_stream_release(session->stream);
     session->stream = usual;
@@ -98,15 +124,15 @@ static rnl_status run_timed(rnl_session *session, const rnl_tensor *inputs, size
 rnl_status rnl_profile_run(rnl_session *session, const rnl_tensor *inputs, size_t input_count,
                            const rnl_step_profile **out_steps, size_t *out_count)
 {
-    bool timed = false;
     if (!session->profile)
         TRY(rnl_alloc(1, sizeof *session->profile, &session->profile));
-    TRY(run_timed(session, inputs, input_count, &timed));
-    if (!timed) {
-        session->profile->waits = true;
-        TRY(run_timed(session, inputs, input_count, &timed));
+    rnl_profile *profile = session->profile;
+    TRY(run_timed(session, inputs, input_count));
+    if (!profile->is_timed) {
+        profile->waits = true;
+        TRY(run_timed(session, inputs, input_count));
     }
-    *out_steps = session->profile->steps;
-    *out_count = session->bound->steps.step_count;
+    *out_steps = profile->steps;
+    *out_count = profile->step_count;
     return RNL_OK;
 }

@@ -6,13 +6,25 @@
 #include "model/session.h"
 #include "ops/timing.h"
 
+/* A plan of the run, and where its steps stand in the profile; a plan that ran again has its times added up. */
+typedef struct rnl_profile_piece {
+    rnl_plan *plan; /* retained */
+    size_t first_step;
+} rnl_profile_piece;
+
 struct rnl_profile {
-    rnl_step_timer *timers; /* of the run in progress */
+    rnl_step_timer *timers; /* of the plan that runs */
     size_t timer_count, timer_capacity;
-    rnl_step_profile *steps; /* lent to the caller */
-    size_t step_capacity;
-    bool waits; /* the device gives no times */
+    rnl_step_profile *steps; /* lent to the caller: of all plans of the run */
+    size_t step_count, step_capacity;
+    rnl_profile_piece *pieces;
+    size_t piece_count, piece_capacity;
+    bool waits;    /* the device gives no times */
+    bool is_timed; /* the run: false when the driver had no time for some step */
 };
+
+/* Adds the times of the bound plan, which has run. */
+RNL_NODISCARD rnl_status rnl_profile_collect(rnl_session *session);
 
 /* rnl_session_profile, without the flags that guard against a second run. */
 RNL_NODISCARD rnl_status rnl_profile_run(rnl_session *session, const rnl_tensor *inputs, size_t input_count,

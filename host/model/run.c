@@ -5,12 +5,13 @@
 #include "base/text.h"
 #include "model/edge.h"
 #include "model/evaluate.h"
+#include "model/frame.h"
 #include "model/profile.h"
 
 /* Steps enqueued before the run looks at what has finished: bounds the queue, so that cancelling takes effect soon. */
 #define WINDOW_STEPS 32
 
-static rnl_status upload_constants(rnl_session *session)
+rnl_status rnl_session_upload_constants(rnl_session *session)
 {
     const rnl_plan *plan = session->bound;
     for (uint32_t i = 0; i < plan->slot_count && !session->has_constants; i++)
@@ -31,7 +32,7 @@ static rnl_status fail_step(rnl_session *session, const rnl_plan *plan, size_t s
                            info->platform_index, info->device_index);
     if (node == RNL_NO_NODE)
         return status;
-    return rnl_node_error(session->model->graph, &session->model->graph->nodes[node], status);
+    return rnl_node_error(plan->model->graph, &plan->model->graph->nodes[node], status);
 }
 
 /* At the end of each window, waits for the end of the one before. */
@@ -54,7 +55,7 @@ static rnl_status enqueue_step(rnl_session *session, const rnl_plan *plan, size_
     return rnl_step_enqueue(session->stream, session->kernels, &plan->steps, step, session->slots, plan->slot_count);
 }
 
-static rnl_status run_steps(rnl_session *session)
+rnl_status rnl_session_run_steps(rnl_session *session)
 {
     const rnl_plan *plan = session->bound;
     rnl_event *previous = NULL;
@@ -74,16 +75,24 @@ done:
 
 /* ---- the whole ------------------------------------------------------------------------------------------------ */
 
-static rnl_status run_bound(rnl_session *session, rnl_tensor *outputs, size_t count)
+rnl_status rnl_session_end_plan(rnl_session *session)
 {
-    TRY(upload_constants(session));
+    session->step_count += session->bound->steps.step_count;
+    if (session->is_profiled)
+        TRY(rnl_profile_collect(session));
+    return rnl_session_check_guards(session);
+}
+
+static rnl_status run_whole(rnl_session *session, rnl_plan *plan, rnl_tensor *outputs, size_t count)
+{
+    TRY(rnl_session_bind(session, plan));
+    TRY(rnl_session_upload_constants(session));
     TRY(rnl_edges_begin(session, outputs, count));
-    TRY(run_steps(session));
+    TRY(rnl_session_run_steps(session));
     TRY(rnl_edges_read(session, outputs, count));
     TRY(rnl_stream_synchronize(session->stream));
     rnl_edges_finish(session);
-    session->step_count = session->bound->steps.step_count;
-    return rnl_session_check_guards(session);
+    return rnl_session_end_plan(session);
 }
 
 /* A stream keeps its failure for ever; the next run deserves a new one. */
@@ -107,14 +116,16 @@ rnl_status rnl_session_execute(rnl_session *session, const rnl_tensor *inputs, s
     rnl_status status = RNL_OK;
     TRY(rnl_edges_check(session, outputs, output_count));
     TRY(rnl_model_match_inputs(session->model, inputs, input_count, session->order, session->descs));
-    TRY(rnl_model_get_plan(session->model, session->descs, &plan));
-    GOTO(rnl_session_bind(session, plan));
-    GOTO(run_bound(session, outputs, output_count));
+    TRY(rnl_model_get_first_plan(session->model, session->descs, &plan));
+    session->step_count = 0;
+    GOTO(plan->is_whole ? run_whole(session, plan, outputs, output_count)
+                        : rnl_session_run_frame(session, outputs, output_count));
     rnl_device_save_programs(session->model->device);
 done:
-    rnl_plan_release(plan);
     if (status != RNL_OK)
         recover(session);
-    rnl_edges_end(session); /* nothing is under way any more */
+    if (plan->is_whole)
+        rnl_edges_end(session); /* nothing is under way any more */
+    rnl_plan_release(plan);
     return status;
 }

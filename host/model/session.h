@@ -43,12 +43,19 @@ struct rnl_session {
 
 /* Makes `plan` the bound one, growing the arena when needed. */
 RNL_NODISCARD rnl_status rnl_session_bind(rnl_session *session, rnl_plan *plan);
+/* Puts the bound plan's slots back to where binding put them. */
+void rnl_session_place_slots(rnl_session *session);
 /* Lets go of the bound plan and the arena. The stream must be idle. */
 void rnl_session_unbind(rnl_session *session);
 /* The buffer that holds a slot of the bound plan; it starts at slots[slot].offset_bytes. */
 rnl_buffer *rnl_session_buffer(const rnl_session *session, uint32_t slot);
 /* Fails when a step wrote behind its value (RUNNEL_ARENA=off). */
 RNL_NODISCARD rnl_status rnl_session_check_guards(rnl_session *session);
+
+/* The parts of running the bound plan: before its steps, its steps, and when all has run. */
+RNL_NODISCARD rnl_status rnl_session_upload_constants(rnl_session *session);
+RNL_NODISCARD rnl_status rnl_session_run_steps(rnl_session *session);
+RNL_NODISCARD rnl_status rnl_session_end_plan(rnl_session *session);
 
 /* One run, without the flags that guard against a second one. */
 RNL_NODISCARD rnl_status rnl_session_execute(rnl_session *session, const rnl_tensor *inputs, size_t input_count,

@@ -56,6 +56,13 @@ static rnl_status note_times(tuner *t, const rnl_plan *plan, const rnl_step_prof
     return RNL_OK;
 }
 
+static rnl_status note_run(tuner *t, const rnl_profile *profile, uint32_t variant)
+{
+    for (size_t i = 0; i < profile->piece_count; i++)
+        TRY(note_times(t, profile->pieces[i].plan, profile->steps + profile->pieces[i].first_step, variant));
+    return RNL_OK;
+}
+
 static rnl_status measure(tuner *t, uint32_t variant)
 {
     rnl_model *trial = NULL;
@@ -69,7 +76,7 @@ static rnl_status measure(tuner *t, uint32_t variant)
     for (size_t i = 0; i <= RUNS; i++) { /* the first one compiles */
         GOTO(rnl_session_profile(session, t->inputs, t->input_count, &times, &count));
         if (i > 0)
-            GOTO(note_times(t, session->bound, times, variant));
+            GOTO(note_run(t, session->profile, variant));
     }
 done:
     rnl_session_release(session);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How nodes are grouped, without a device: text in, groups as text out. */
+#include "base/memory.h"
 #include "device/device.h"
 #include "model/evaluate.h"
 #include "model/fuse.h"
@@ -50,6 +51,10 @@ static void setup(void)
 static void teardown(void)
 {
     rnl_zone_free(&zone);
+    rnl_zone_free(&plan.zone);
+    plan = (rnl_plan){0};
+    rnl_free(model.reads_contents);
+    rnl_free(model.last_read);
     rnl_constants_free(&model.constants);
     rnl_graph_release(model.graph);
     model.graph = NULL;
@@ -72,7 +77,9 @@ static void group_nodes(const char *output)
     bytes = onnx_model(&graph_text, OPSET);
     test_ok(rnl_graph_load_memory(bytes.data, bytes.size, &model.graph));
     model.device = &device;
-    test_ok(rnl_constants_init(&model.constants, model.graph));
+    model.root = &model;
+    test_ok(rnl_model_find_reads(&model));
+    test_ok(rnl_constants_init(&model.constants, model.graph, NULL));
     planner = (rnl_planner){.model = &model, .graph = model.graph, .plan = &plan, .zone = &zone};
     test_ok(rnl_zone_alloc(&zone, model.graph->value_count, sizeof *planner.values, &planner.values));
     test_ok(rnl_zone_alloc(&zone, model.graph->node_count, sizeof *planner.on_host, &planner.on_host));
@@ -82,6 +89,7 @@ static void group_nodes(const char *output)
         memcpy(desc->shape, model.graph->inputs[i].shape, sizeof desc->shape);
     }
     test_ok(rnl_plan_describe(&planner));
+    test_ok(rnl_plan_find_outputs(&planner));
     rnl_plan_mark_needed(&planner);
     test_ok(rnl_fuse(&planner));
 }

@@ -93,7 +93,8 @@ RNL_API size_t rnl_operator_list(rnl_operator_support *out_rows, size_t capacity
  * A dense row-major tensor in host memory (`data`) or device memory (`buffer` + `offset_bytes`, of the model's device).
  * As an output: leave both NULL and the session provides host memory, valid until its next run or release (the same
  * tensor may be passed again); or give memory and its `size_bytes`, and it is filled in. Shape and dtype of outputs are
- * written by the session.
+ * written by the session. Where a shape depends on the data (NonZero, Loop), it is known only then: the session's
+ * memory always suffices, the caller's must be large enough for what comes.
  */
 typedef struct rnl_tensor {
     const char *name; /* the input's or output's name; NULL is allowed where the model has just one */
@@ -194,7 +195,8 @@ typedef struct rnl_step_profile {
     bool device_clock; /* false: measured from outside, with waits around the step: launching it is part of the time */
 } rnl_step_profile;
 /*
- * Runs once without giving outputs and measures each step. The steps, in the order of the run, are valid until the
+ * Runs once without giving outputs and measures each step. The times of a plan that runs again, as a Loop's body does,
+ * are added up. The steps, in the order of the run, are valid until the
  * session's next profile or release, other names as long as the model. Costs other runs nothing.
  */
 RNL_API RNL_NODISCARD rnl_status rnl_session_profile(rnl_session *session, const rnl_tensor *inputs, size_t input_count,
@@ -202,7 +204,7 @@ RNL_API RNL_NODISCARD rnl_status rnl_session_profile(rnl_session *session, const
 
 typedef struct rnl_session_stats {
     size_t arena_bytes, arena_peak_bytes; /* reserved; used by the largest plan */
-    size_t step_count;                    /* of the last plan */
+    size_t step_count;                    /* of the last run, over all its plans */
 } rnl_session_stats;
 RNL_API void rnl_session_get_stats(const rnl_session *session, rnl_session_stats *out_stats);
 
