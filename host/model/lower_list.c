@@ -208,6 +208,11 @@ static const lower_row microsoft_rows[] = {
     {"SkipSimplifiedLayerNormalization", rnl_lower_skip_normalization},
 };
 
+/* Of ai.onnx.preview; sorted by name. */
+static const lower_row preview_rows[] = {
+    {"FlexAttention", rnl_lower_attention},
+};
+
 static const struct {
     const char *domain;
     const lower_row *rows;
@@ -215,6 +220,7 @@ static const struct {
 } domains[] = {
     {"", onnx_rows, sizeof onnx_rows / sizeof *onnx_rows},
     {"com.microsoft", microsoft_rows, sizeof microsoft_rows / sizeof *microsoft_rows},
+    {"ai.onnx.preview", preview_rows, sizeof preview_rows / sizeof *preview_rows},
 };
 
 static int compare(const void *key, const void *element)
