@@ -11,7 +11,7 @@
 //   NB       COLUMNS: vectors of columns that a work-item computes; DOT: columns
 //   LANES    COLUMNS: the chain is applied to single elements
 //   INDEX64, STAGES …  see gemm.clh
-// check: -DT=F32 -DKIND=COLUMNS -DR=4 -DW=16 -DNB=2
+// check: -DT=F32 -DKIND=COLUMNS -DR=4 -DW=16 -DNB=2 -DBATCHED
 // check: -DT=F16 -DKIND=DOT -DR=2 -DW=8 -DNB=2
 // check: -DT=BF16 -DKIND=COLUMNS -DR=8 -DW=4 -DNB=1 -DINDEX64
 // check: -DT=F32 -DKIND=COLUMNS -DR=1 -DW=8 -DNB=2 -DSTAGES=1 -DS1=OP_ADD(v0,y0) -DOPERANDS=1 -DT_Y0=F16 -DY0_STEP=1
@@ -44,6 +44,7 @@
 #if KIND == ANY
 __kernel void gemm(GEMM_ARGUMENTS)
 {
+    GEMM_UNPACK
     FIND_GRID;
     const idx_t row = grid_row, column = grid_column;
     if (row >= size.s0 || column >= size.s1 || grid2 >= size.s3)
@@ -79,6 +80,7 @@ __kernel void gemm(GEMM_ARGUMENTS)
 #if KIND == COLUMNS
 __kernel void gemm(GEMM_ARGUMENTS)
 {
+    GEMM_UNPACK
     FIND_GRID;
     const idx_t column_wish = grid_column * (W * NB);
     if (grid_row * R >= size.s0 || column_wish >= size.s1 || grid2 >= size.s3)
@@ -140,6 +142,7 @@ static inline VALUE sum_of_lanes(VECTOR v)
 
 __kernel void gemm(GEMM_ARGUMENTS)
 {
+    GEMM_UNPACK
     FIND_GRID;
     const idx_t column = grid_column * NB;
     if (grid_row * R >= size.s0 || column >= size.s1 || grid2 >= size.s3)

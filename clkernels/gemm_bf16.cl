@@ -8,7 +8,7 @@
 //   LANES    the chain is applied to single elements
 //   MODEL    what the instruction does in plain C: for compilers that do not know it
 //   INDEX64, STAGES …  see gemm.clh
-// check: -DR=8 -DMODEL
+// check: -DR=8 -DMODEL -DBATCHED
 // check: -DR=1 -DAPART -DMODEL -DINDEX64 -DSTAGES=1 -DS1=OP_ADD(v0,y0) -DOPERANDS=1 -DT_Y0=F16 -DY0_STEP=1
 // check: -DR=2 -DLANES -DMODEL -DSTAGES=1 -DS1=OP_MUL(v0,K(0))
 #ifndef R
@@ -84,6 +84,7 @@ static inline void multiply(float16 sum[R * NB], __global const ushort *const ro
 // are the tile's. Rows beyond the last one repeat it, and are not stored.
 __kernel void gemm_bf16(GEMM_ARGUMENTS)
 {
+    GEMM_UNPACK
     const idx_t first_wish = (idx_t)get_global_id(0) * (R * tiles), panel = (idx_t)get_global_id(1);
     const idx_t grid2 = (idx_t)get_global_id(2), column = panel * PANEL;
     if (first_wish >= size.s0 || column >= size.s1 || grid2 >= size.s3)

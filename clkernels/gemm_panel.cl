@@ -16,7 +16,7 @@
 //   LANES    the chain is applied to single elements
 //   INDEX64, STAGES …  see gemm.clh
 // check: -DT=F32 -DR=14 -DW=16 -DNB=2 -DA=ROWS -DPANELS
-// check: -DT=F32 -DR=8 -DW=16 -DNB=3 -DA=ROWS
+// check: -DT=F32 -DR=8 -DW=16 -DNB=3 -DA=ROWS -DBATCHED
 // check: -DT=F16 -DR=6 -DW=8 -DNB=2 -DA=COPY_K -DPANELS -DINDEX64
 // check: -DT=F32 -DR=6 -DW=4 -DNB=2 -DA=COPY_M -DSTAGES=1 -DS1=OP_ADD(v0,y0) -DOPERANDS=1 -DT_Y0=F16 -DY0_STEP=1
 // check: -DT=BF16 -DR=1 -DW=16 -DNB=4 -DA=COPY_ANY -DLANES -DSTAGES=1 -DS1=OP_MUL(v0,K(0))
@@ -33,8 +33,8 @@
 #else
 #define V W
 #endif
-// The work-items' own memory, and of each: floats of it, slabs, panels, terms of a block.
-#define MORE_ARGUMENTS , __global float *memory, idx_t memory_offset, idx4_t share
+// The work-items' own memory; where it begins, and of each work-item: floats of it, slabs, panels, terms of a block.
+#define MORE_ARGUMENTS , __global float *memory, idx8_t shares
 #ifdef PANELS
 #define CUT_END
 #define T_B F32
@@ -183,6 +183,8 @@ static inline void store_tile(TILE_ARGUMENTS, const VECTOR *sum, int count, idx_
 
 __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void gemm_panel(GEMM_ARGUMENTS)
 {
+    GEMM_UNPACK
+    const idx4_t share = (idx4_t)(shares.s1, shares.s2, shares.s3, shares.s4);
     const idx_t grid0 = (idx_t)get_global_id(0), grid1 = (idx_t)get_global_id(1), grid2 = (idx_t)get_global_id(2);
     const idx_t panels = (size.s1 + W - 1) / W, slab_count = (size.s0 + R - 1) / R;
     const idx_t first_slab = grid0 * share.s1, end_slab = min(first_slab + share.s1, slab_count);
@@ -190,7 +192,7 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void gemm_panel(GEMM_ARG
     const idx_t end_panel = panels - ((idx_t)get_global_size(1) - 1 - grid1) * share.s2;
     const idx_t first_panel = max((idx_t)0, end_panel - share.s2);
     FIND_MATRICES;
-    __global float *own = memory + memory_offset;
+    __global float *own = memory + shares.s0;
     own += ((grid2 * (idx_t)get_global_size(1) + grid1) * (idx_t)get_global_size(0) + grid0) * share.s0;
     for (idx_t k0 = 0; k0 < size.s2; k0 += share.s3) {
         const idx_t depth = min(share.s3, size.s2 - k0);

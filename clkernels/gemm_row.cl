@@ -8,7 +8,7 @@
 //   W        elements of a vector: 4, 8 or 16; n >= W
 //   LANES    the chain is applied to single elements
 //   INDEX64, STAGES …  see gemm.clh
-// check: -DT=F32 -DW=16
+// check: -DT=F32 -DW=16 -DBATCHED
 // check: -DT=F16 -DW=8 -DINDEX64
 // check: -DT=F32 -DW=4 -DSTAGES=1 -DS1=OP_ADD(v0,y0) -DOPERANDS=1 -DT_Y0=F16 -DY0_STEP=1
 // check: -DT=BF16 -DW=16 -DLANES -DSTAGES=1 -DS1=OP_MUL(v0,K(0))
@@ -47,6 +47,7 @@ static inline void add_rows(VECTOR sums[VECTORS], int vectors, __global const ST
 
 __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void gemm_row(GEMM_ARGUMENTS)
 {
+    GEMM_UNPACK
     const idx_t grid0 = (idx_t)get_global_id(0), grid2 = (idx_t)get_global_id(2);
     // The last span is moved back to be full; its first columns are not stored again.
     const idx_t wish = grid0 * span, first = max((idx_t)0, min(wish, size.s1 - span));

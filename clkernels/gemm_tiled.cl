@@ -8,7 +8,7 @@
 //   LANES    the chain is applied to single elements
 //   A_ALONG  1: fours of a lie along k, 0: along the rows
 //   B_ALONG  1: fours of b lie along k, 0: along the columns
-// check: -DT=F32 -DBM=32 -DBN=32 -DBK=16 -DTM=4 -DTN=4 -DA_ALONG=1 -DB_ALONG=0
+// check: -DT=F32 -DBM=32 -DBN=32 -DBK=16 -DTM=4 -DTN=4 -DA_ALONG=1 -DB_ALONG=0 -DBATCHED
 // check: -DT=F16 -DBM=64 -DBN=64 -DBK=16 -DTM=8 -DTN=4 -DA_ALONG=0 -DB_ALONG=1 -DINDEX64
 // check: -DT=F32 -DBM=128 -DBN=128 -DBK=8 -DTM=8 -DTN=8 -DA_ALONG=1 -DB_ALONG=1 -DSTAGES=1 -DS1=OP_ADD(v0,y0) -DOPERANDS=1 -DT_Y0=F16 -DY0_STEP=1
 // check: -DT=BF16 -DBM=32 -DBN=32 -DBK=16 -DTM=4 -DTN=4 -DA_ALONG=0 -DB_ALONG=0 -DLANES -DSTAGES=1 -DS1=OP_RELU(v0)
@@ -51,6 +51,7 @@ DEFINE_FETCH(fetch_b, T_B, B_ALONG, BN)
 
 TILE_SUB_GROUP __attribute__((reqd_work_group_size(TILE_ITEMS, 1, 1))) __kernel void gemm_tiled(GEMM_ARGUMENTS)
 {
+    GEMM_UNPACK
     TILE_MEMORY;
     const int item = (int)get_local_id(0), tx = item % TILE_TX, ty = item / TILE_TX;
     const idx_t columns = (size.s1 + BN - 1) / BN, group = (idx_t)get_group_id(0), layer = (idx_t)get_group_id(2);
@@ -100,6 +101,7 @@ TILE_SUB_GROUP __attribute__((reqd_work_group_size(TILE_ITEMS, 1, 1))) __kernel 
 // A work-item for each four of the result.
 __kernel void gemm_sum(GEMM_ARGUMENTS)
 {
+    GEMM_UNPACK
     const idx_t four = (idx_t)get_global_id(0), grid2 = (idx_t)get_global_id(2);
     const idx_t m = four / parts.s2, n = (four - m * parts.s2) * 4;
     if (m >= size.s0 || grid2 >= size.s3)

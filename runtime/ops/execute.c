@@ -4,12 +4,10 @@
 #include "ops/gemm.h"
 #include <string.h>
 
-#define VALUE_BYTES 64 /* the largest argument by value: eight 64-bit indices */
-
 /* What an argument was set to last, for those that are passed by value. */
 typedef struct set_value {
     uint32_t size_bytes; /* 0: not known */
-    uint8_t bytes[VALUE_BYTES];
+    uint8_t bytes[RNL_STEP_VALUE_BYTES];
 } set_value;
 
 typedef struct set_entry {
@@ -97,7 +95,7 @@ static rnl_status find_entry(rnl_kernel_set *set, const rnl_step *step, set_entr
 static rnl_status set_value_arg(set_entry *entry, cl_uint index, size_t size_bytes, const void *bytes)
 {
     set_value *value = index < entry->value_count ? &entry->values[index] : NULL;
-    const bool fits = value && size_bytes <= VALUE_BYTES;
+    const bool fits = value && size_bytes <= RNL_STEP_VALUE_BYTES;
     if (fits && value->size_bytes == size_bytes && memcmp(value->bytes, bytes, size_bytes) == 0)
         return RNL_OK;
     if (value)
@@ -110,31 +108,47 @@ static rnl_status set_value_arg(set_entry *entry, cl_uint index, size_t size_byt
     return RNL_OK;
 }
 
-/* The view's offset in its slot plus the slot's in its buffer, in elements, as the kernel's idx_t. */
-static rnl_status set_offset(set_entry *entry, cl_uint index, const rnl_step_list *list, const rnl_step_arg *arg,
-                             const rnl_slot_memory *slots)
+/* Adds a slot's place in its buffer, in elements, to one of the kernel's indices. */
+static rnl_status move_index(uint8_t *index, uint32_t index_bytes, int64_t place)
 {
-    const int64_t place = (int64_t)(slots[arg->slot].offset_bytes / arg->element_bytes);
     int64_t wide = 0;
     int32_t narrow = 0;
-    if (arg->size_bytes == sizeof wide) {
-        memcpy(&wide, list->values + arg->value_at, sizeof wide);
+    if (index_bytes == sizeof wide) {
+        memcpy(&wide, index, sizeof wide);
         wide += place;
-        return set_value_arg(entry, index, sizeof wide, &wide);
+        memcpy(index, &wide, sizeof wide);
+        return RNL_OK;
     }
-    memcpy(&narrow, list->values + arg->value_at, sizeof narrow);
+    memcpy(&narrow, index, sizeof narrow);
     if (place + narrow > INT32_MAX)
         return FAIL(RNL_INTERNAL, "a step with 32-bit indices lies %lld elements into its buffer", (long long)place);
     narrow += (int32_t)place;
-    return set_value_arg(entry, index, sizeof narrow, &narrow);
+    memcpy(index, &narrow, sizeof narrow);
+    return RNL_OK;
+}
+
+static rnl_status set_offsets(set_entry *entry, cl_uint index, const rnl_step_list *list, const rnl_step_arg *arg,
+                              const rnl_slot_memory *slots, size_t slot_count)
+{
+    uint8_t bytes[RNL_STEP_VALUE_BYTES];
+    memcpy(bytes, list->values + arg->value_at, arg->size_bytes);
+    for (uint32_t i = 0; i < arg->offset_count; ++i) {
+        const uint32_t slot = arg->offset_slots[i];
+        if (slot == RNL_NO_SLOT)
+            continue;
+        if (slot >= slot_count)
+            return FAIL(RNL_INTERNAL, "a step names slot %u of %zu", slot, slot_count);
+        TRY(move_index(bytes + i * arg->index_bytes, arg->index_bytes,
+                       (int64_t)(slots[slot].offset_bytes / arg->offset_element_bytes[i])));
+    }
+    return set_value_arg(entry, index, arg->size_bytes, bytes);
 }
 
 /* Memory is always set: a handle may name another buffer by now. */
 static rnl_status set_arg(set_entry *entry, cl_uint index, const rnl_step_list *list, const rnl_step_arg *arg,
                           const rnl_slot_memory *slots, size_t slot_count)
 {
-    const bool has_slot = arg->kind == RNL_STEP_SLOT || arg->kind == RNL_STEP_OFFSET;
-    if (has_slot && arg->slot != RNL_NO_SLOT && arg->slot >= slot_count)
+    if (arg->kind == RNL_STEP_SLOT && arg->slot != RNL_NO_SLOT && arg->slot >= slot_count)
         return FAIL(RNL_INTERNAL, "a step names slot %u of %zu", arg->slot, slot_count);
     switch (arg->kind) {
     case RNL_STEP_SLOT: {
@@ -142,7 +156,7 @@ static rnl_status set_arg(set_entry *entry, cl_uint index, const rnl_step_list *
         return CL(clSetKernelArg(entry->kernel, index, sizeof memory, &memory));
     }
     case RNL_STEP_OFFSET:
-        return set_offset(entry, index, list, arg, slots);
+        return set_offsets(entry, index, list, arg, slots, slot_count);
     case RNL_STEP_VALUE:
         break;
     }

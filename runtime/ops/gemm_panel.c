@@ -77,9 +77,9 @@ static rnl_status append_product(rnl_step_list *list, const char *name, const rn
     step.step.variants = plan->variants;
     add_defines(&step, problem, plan);
     rnl_gemm_add_arguments(&step, problem, true);
-    rnl_step_view(&step, &own);
-    rnl_step_indices(&step, 4, (const int64_t[]){plan->own_floats, plan->share_slabs, plan->share_panels, plan->depth},
-                     4, 0);
+    rnl_step_slot(&step, own.slot);
+    rnl_step_offsets(&step, 8, (const rnl_view *const[]){&own}, 1,
+                     (const int64_t[]){plan->own_floats, plan->share_slabs, plan->share_panels, plan->depth}, 4);
     rnl_gemm_add_chain(&step, problem);
     rnl_step_range(&step, 3, items, (size_t[3]){1, 1, 1});
     step.step.flops = rnl_gemm_flops(problem);

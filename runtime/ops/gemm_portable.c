@@ -64,48 +64,50 @@ static rnl_dtype kernel_type(rnl_dtype dtype)
     return dtype == RNL_I32 ? RNL_U32 : dtype == RNL_I64 ? RNL_U64 : dtype;
 }
 
-static void add_factor(rnl_step_builder *step, float factor, rnl_dtype dtype)
+/* alpha and beta, as a vector. */
+static void add_factors(rnl_step_builder *step, const rnl_gemm_problem *problem)
 {
-    if (rnl_dtype_is_float(dtype)) {
-        rnl_step_float(step, factor);
-    } else {
-        const int64_t integer = (int64_t)factor;
-        if (rnl_dtype_bytes(dtype) == 8)
-            rnl_step_value(step, &integer, sizeof integer);
-        else
-            rnl_step_int(step, (int32_t)integer);
-    }
+    const rnl_dtype type = problem->dst->dtype;
+    const float floats[2] = {problem->alpha, problem->beta};
+    const int64_t wide[2] = {(int64_t)problem->alpha, (int64_t)problem->beta};
+    const int32_t narrow[2] = {(int32_t)wide[0], (int32_t)wide[1]};
+    if (rnl_dtype_is_float(type))
+        rnl_step_value(step, floats, sizeof floats);
+    else if (rnl_dtype_bytes(type) == 8)
+        rnl_step_value(step, wide, sizeof wide);
+    else
+        rnl_step_value(step, narrow, sizeof narrow);
 }
 
 static void add_batch(rnl_step_builder *step, const rnl_dims *batch)
 {
     static const int views[4] = {RNL_GEMM_A, RNL_GEMM_B, RNL_GEMM_C, RNL_GEMM_DST};
-    int64_t sizes[RNL_MAX_RANK], strides[RNL_MAX_RANK];
-    for (size_t i = 0; i < batch->rank; ++i)
-        sizes[i] = batch->shape[batch->rank - 1 - i];
-    rnl_step_indices(step, 8, sizes, batch->rank, 1);
-    for (size_t v = 0; v < 4; ++v) {
-        for (size_t i = 0; i < batch->rank; ++i)
-            strides[i] = batch->stride[views[v]][batch->rank - 1 - i];
-        rnl_step_indices(step, 8, strides, batch->rank, 0);
+    int64_t all[5][8];
+    for (size_t i = 0; i < 8; ++i) {
+        const bool there = i < batch->rank;
+        all[0][i] = there ? batch->shape[batch->rank - 1 - i] : 1;
+        for (size_t v = 0; v < 4; ++v)
+            all[v + 1][i] = there ? batch->stride[views[v]][batch->rank - 1 - i] : 0;
     }
+    rnl_step_define(step, "BATCHED");
+    rnl_step_indices(step, 16, all[0], 16, 0);
+    rnl_step_indices(step, 16, all[2], 16, 0);
+    rnl_step_indices(step, 8, all[4], 8, 0);
 }
 
 void rnl_gemm_add_arguments(rnl_step_builder *step, const rnl_gemm_problem *problem, bool rows_first)
 {
-    const int64_t size[4] = {problem->m, problem->n, problem->k, rnl_dims_elements(&problem->batch)};
-    const int64_t stride[8] = {problem->a_m, problem->a_k, problem->b_k,   problem->b_n,
-                               problem->c_m, problem->c_n, problem->dst_m, problem->dst_n};
+    const rnl_view *const views[4] = {problem->a, problem->b, problem->c, problem->dst};
+    const int64_t size_and_stride[12] = {problem->m,   problem->n,   problem->k,     rnl_dims_elements(&problem->batch),
+                                         problem->a_m, problem->a_k, problem->b_k,   problem->b_n,
+                                         problem->c_m, problem->c_n, problem->dst_m, problem->dst_n};
     const int32_t flags[2] = {problem->c != NULL, rows_first};
-    rnl_step_view(step, problem->a);
-    rnl_step_view(step, problem->b);
-    rnl_step_view(step, problem->c);
-    rnl_step_view(step, problem->dst);
-    rnl_step_indices(step, 4, size, 4, 0);
-    rnl_step_indices(step, 8, stride, 8, 0);
-    add_batch(step, &problem->batch);
-    add_factor(step, problem->alpha, problem->dst->dtype);
-    add_factor(step, problem->beta, problem->dst->dtype);
+    for (size_t i = 0; i < 4; ++i)
+        rnl_step_slot(step, rnl_view_exists(views[i]) ? views[i]->slot : RNL_NO_SLOT);
+    rnl_step_offsets(step, 16, views, 4, size_and_stride, 12);
+    if (problem->batch.rank > 0)
+        add_batch(step, &problem->batch);
+    add_factors(step, problem);
     rnl_step_value(step, flags, sizeof flags);
 }
 

@@ -38,17 +38,24 @@ static inline bool rnl_view_exists(const rnl_view *view)
 
 typedef enum rnl_step_arg_kind {
     RNL_STEP_SLOT,   /* a buffer */
-    RNL_STEP_OFFSET, /* a view's offset in elements; the slot's place in its buffer is added when the step is enqueued
-                      */
+    RNL_STEP_OFFSET, /* indices, of which the first are views' offsets in elements: the slots' places in their buffers
+                        are added when the step is enqueued */
     RNL_STEP_VALUE
 } rnl_step_arg_kind;
+
+/* Views whose offsets share an argument. */
+#define RNL_STEP_OFFSETS 4
 typedef struct rnl_step_arg {
     rnl_step_arg_kind kind;
-    uint32_t slot;          /* RNL_STEP_SLOT, RNL_STEP_OFFSET */
-    uint32_t size_bytes;    /* of the value or offset, at most 64 */
-    uint32_t value_at;      /* RNL_STEP_VALUE, RNL_STEP_OFFSET: where in the list's `values` */
-    uint32_t element_bytes; /* RNL_STEP_OFFSET */
+    uint32_t slot;                                   /* RNL_STEP_SLOT */
+    uint32_t size_bytes;                             /* of the value or indices, at most RNL_STEP_VALUE_BYTES */
+    uint32_t value_at;                               /* RNL_STEP_VALUE, RNL_STEP_OFFSET: where in the list's `values` */
+    uint32_t index_bytes;                            /* RNL_STEP_OFFSET: of each index */
+    uint32_t offset_count;                           /* likewise */
+    uint32_t offset_slots[RNL_STEP_OFFSETS];         /* RNL_NO_SLOT: the index stays as it is */
+    uint32_t offset_element_bytes[RNL_STEP_OFFSETS]; /* of the view's type */
 } rnl_step_arg;
+#define RNL_STEP_VALUE_BYTES 128 /* sixteen 64-bit indices */
 
 typedef enum rnl_step_kind { RNL_STEP_KERNEL, RNL_STEP_CLBLAST_GEMM } rnl_step_kind;
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #define LONG_ROW 32    /* columns from which on a work-group is of one row */
+#define MAX_WIDTH 16   /* indices of an argument */
 #define MAX_ROWS 32768 /* in the range's second dimension; NVIDIA's limit there is twice that */
 
 const char *rnl_dtype_define(rnl_dtype dtype)
@@ -104,17 +105,32 @@ void rnl_step_slot(rnl_step_builder *builder, uint32_t slot)
     }
 }
 
+void rnl_step_offsets(rnl_step_builder *builder, size_t width, const rnl_view *const *views, size_t view_count,
+                      const int64_t *values, size_t count)
+{
+    int64_t all[MAX_WIDTH] = {0};
+    for (size_t i = 0; i < view_count; ++i)
+        all[i] = rnl_view_exists(views[i]) ? views[i]->offset : 0;
+    for (size_t i = 0; i < count; ++i)
+        all[view_count + i] = values[i];
+    rnl_step_indices(builder, width, all, view_count + count, 0);
+    if (builder->status)
+        return;
+    rnl_step_arg *arg = &builder->list->args[builder->list->arg_count - 1];
+    arg->kind = RNL_STEP_OFFSET;
+    arg->index_bytes = (uint32_t)(arg->size_bytes / width);
+    arg->offset_count = (uint32_t)view_count;
+    for (size_t i = 0; i < view_count; ++i) {
+        const bool exists = rnl_view_exists(views[i]);
+        arg->offset_slots[i] = exists ? views[i]->slot : RNL_NO_SLOT;
+        arg->offset_element_bytes[i] = exists ? (uint32_t)rnl_dtype_bytes(views[i]->dtype) : 1;
+    }
+}
+
 void rnl_step_view(rnl_step_builder *builder, const rnl_view *view)
 {
-    const bool exists = rnl_view_exists(view);
-    rnl_step_slot(builder, exists ? view->slot : RNL_NO_SLOT);
-    rnl_step_index(builder, exists ? view->offset : 0);
-    if (builder->status || !exists)
-        return;
-    rnl_step_arg *offset = &builder->list->args[builder->list->arg_count - 1];
-    offset->kind = RNL_STEP_OFFSET;
-    offset->slot = view->slot;
-    offset->element_bytes = (uint32_t)rnl_dtype_bytes(view->dtype);
+    rnl_step_slot(builder, rnl_view_exists(view) ? view->slot : RNL_NO_SLOT);
+    rnl_step_offsets(builder, 1, &view, 1, NULL, 0);
 }
 
 void rnl_step_value(rnl_step_builder *builder, const void *value, size_t size_bytes)
@@ -135,8 +151,8 @@ void rnl_step_value(rnl_step_builder *builder, const void *value, size_t size_by
 
 void rnl_step_indices(rnl_step_builder *builder, size_t width, const int64_t *values, size_t count, int64_t fill)
 {
-    int64_t wide[8];
-    int32_t narrow[8];
+    int64_t wide[MAX_WIDTH];
+    int32_t narrow[MAX_WIDTH];
     for (size_t i = 0; i < width; ++i) {
         wide[i] = i < count ? values[i] : fill;
         narrow[i] = (int32_t)wide[i];

@@ -73,7 +73,13 @@ RNL_API void rnl_step_define(rnl_step_builder *builder, const char *format, ...)
 RNL_API void rnl_step_view(rnl_step_builder *builder, const rnl_view *view); /* buffer, idx_t offset */
 RNL_API void rnl_step_slot(rnl_step_builder *builder, uint32_t slot);        /* buffer; NULL for RNL_NO_SLOT */
 RNL_API void rnl_step_index(rnl_step_builder *builder, int64_t value);       /* idx_t */
-/* idx2_t, idx4_t or idx8_t by `width`; values beyond `count` are `fill`. */
+/*
+ * Indices of which the first are the offsets of views, whose buffers are arguments of their own: idx_t, idx2_t …
+ * idx16_t by `width`. Few large arguments: some drivers allocate memory for each at every launch.
+ */
+RNL_API void rnl_step_offsets(rnl_step_builder *builder, size_t width, const rnl_view *const *views, size_t view_count,
+                              const int64_t *values, size_t count);
+/* idx2_t, idx4_t, idx8_t or idx16_t by `width`; values beyond `count` are `fill`. */
 RNL_API void rnl_step_indices(rnl_step_builder *builder, size_t width, const int64_t *values, size_t count,
                               int64_t fill);
 /* idx8_t as walk.clh wants it: the innermost dimension last, `fill` before the first. */
