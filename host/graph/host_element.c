@@ -66,8 +66,10 @@ static rnl_number load_small(uint8_t byte, rnl_dtype dtype)
 /* Integers wrap, and signed ones fill the byte with their sign. */
 static uint8_t store_small(rnl_number number, rnl_dtype dtype)
 {
+    rnl_narrowing narrowing = RNL_NARROWING_DEFAULT;
+    narrowing.saturate = !isinf(number.f); /* so that what was loaded is stored as it was */
     if (rnl_dtype_is_small_float(dtype))
-        return rnl_small_float_encode(dtype, number.f, RNL_NARROWING_DEFAULT);
+        return rnl_small_float_encode(dtype, number.f, narrowing);
     number = load_small((uint8_t)number.u, dtype);
     return (uint8_t)number.u;
 }

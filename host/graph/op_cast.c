@@ -4,6 +4,7 @@
 #include "graph/host_element.h"
 #include "graph/op_common.h"
 #include "graph/op_rows.h"
+#include <string.h>
 
 static const char *const round_modes[] = {"up", "down", "nearest"}; /* in the order of rnl_round_mode */
 
@@ -63,13 +64,16 @@ rnl_status rnl_evaluate_cast(rnl_op_context *context)
 {
     const rnl_tensor_desc *input = &context->inputs[0];
     rnl_dtype from = input->dtype, to = context->outputs[0].dtype;
-    bool narrows = rnl_dtype_is_small_float(to) && from != to;
+    bool narrows = rnl_dtype_is_small_float(to);
     rnl_narrowing narrowing;
     TRY(rnl_cast_narrowing(context->node, &narrowing));
     if (!rnl_desc_known(input))
         return FAIL(RNL_FAILED_PRECONDITION, "the contents of input 0 of %s are not known while planning",
                     context->node->op_type);
-    for (int64_t i = 0, count = rnl_desc_elements(input); i < count; i++) {
+    int64_t count = rnl_desc_elements(input);
+    if (from == to && count > 0)
+        memcpy(context->results[0], input->host, (size_t)count * rnl_dtype_bytes(to));
+    for (int64_t i = 0; i < count && from != to; i++) {
         rnl_number x = rnl_number_convert(rnl_element_load(input->host, i, from), from, to);
         if (narrows)
             ((uint8_t *)context->results[0])[i] = rnl_small_float_encode(to, x.f, narrowing);
