@@ -9,7 +9,8 @@ import unittest
 
 import ml_dtypes
 import numpy as np
-from onnx import TensorProto, helper
+import onnxruntime
+from onnx import TensorProto, helper, numpy_helper
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 import runnel  # noqa: E402
@@ -269,6 +270,56 @@ class RecurrentTest(unittest.TestCase):
             self.check("LSTM", given, hidden_size=24)
             counts.append(self.device.stats().programs_compiled + self.device.stats().programs_loaded - before)
         self.assertEqual(counts[1], 0)
+
+    def exported(self, inputs, size):
+        """Two LSTM layers in both directions and a GRU behind them, as torch writes them for batches that come first."""
+        weights, nodes = {}, []
+
+        def layer(op_type, source, number, width, directions, state):
+            names = [f"{k}{number}" for k in "WRB"]
+            tensors = self.tensors(op_type, 1, 1, width, size, ("B",), 0, directions)
+            weights.update((name, tensors[k].astype(np.float32)) for name, k in zip(names, "WRB"))
+            outputs = [f"Y{number}", f"h{number}"] + ([f"c{number}"] if op_type == "LSTM" else [])
+            nodes.append(helper.make_node(op_type, [source] + names + [""] + state, outputs, hidden_size=size,
+                                          direction="bidirectional" if directions == 2 else "forward",
+                                          **({"linear_before_reset": 1} if op_type == "GRU" else {})))
+            nodes.append(helper.make_node("Transpose", [f"Y{number}"], [f"T{number}"], perm=[0, 2, 1, 3]))
+            nodes.append(helper.make_node("Reshape", [f"T{number}", "flat"], [f"X{number}"]))
+
+        weights.update(rows=np.array(1), flat=np.array([0, 0, -1]), zero=np.array([0]), two=np.array([2]),
+                       four=np.array([4]), one=np.array([size]), nought=np.zeros(1, np.float32))
+        nodes += [helper.make_node("Transpose", ["x"], ["X0"], perm=[1, 0, 2]),
+                  helper.make_node("Shape", ["X0"], ["shape"]),
+                  helper.make_node("Gather", ["shape", "rows"], ["batch"], axis=0),
+                  helper.make_node("Unsqueeze", ["batch", "zero"], ["batches"]),
+                  helper.make_node("Concat", ["four", "batches", "one"], ["state"], axis=0),
+                  helper.make_node("Expand", ["nought", "state"], ["h"]),
+                  helper.make_node("Slice", ["h", "zero", "two", "zero"], ["first"]),
+                  helper.make_node("Slice", ["h", "two", "four", "zero"], ["second"])]
+        layer("LSTM", "X0", 1, inputs, 2, ["first", "first"])
+        layer("LSTM", "X1", 2, 2 * size, 2, ["second", "second"])
+        layer("GRU", "X2", 3, 2 * size, 1, [])
+        nodes += [helper.make_node("Concat", ["h1", "h2"], ["hidden"], axis=0),
+                  helper.make_node("Concat", ["c1", "c2"], ["cells"], axis=0),
+                  helper.make_node("Transpose", ["X3"], ["y"], perm=[1, 0, 2])]
+        values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in
+                  (("x", ["batch", "time", inputs]), ("y", None), ("hidden", None), ("cells", None), ("h3", None))]
+        graph = helper.make_graph(nodes, "g", values[:1], values[1:], [numpy_helper.from_array(v, k)
+                                                                       for k, v in weights.items()])
+        return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8).SerializeToString()
+
+    def test_as_torch_exports(self):
+        model = self.exported(11, 14)
+        session = runnel.Session(self.device, model)
+        expected = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
+        names = [output.name for output in expected.get_outputs()]
+        for shape in ((3, 7, 11), (1, 1, 11), (5, 2, 11), (1, 12, 11)):
+            x = self.random.standard_normal(shape).astype(np.float32)
+            got = session.run({"x": x})
+            for name, value in zip(names, expected.run(names, {"x": x})):
+                self.assertEqual(got[name].shape, value.shape)
+                np.testing.assert_allclose(got[name], value, rtol=1e-4, atol=1e-5, err_msg=f"{name} {shape}")
+        session.close()
 
     def test_refusals(self):
         given = self.tensors("LSTM", 2, 2, 3, 4)
