@@ -78,6 +78,21 @@ static void add_type(rnl_step_builder *step, const char *define, const rnl_view 
 
 #define VECTOR 8 /* elements that are computed together, where they lie so */
 
+/* The bit that makes unsigned bytes of signed ones. */
+static int32_t flip_of(const rnl_view *view)
+{
+    return view && view->dtype == RNL_I8 ? 0x80 : 0;
+}
+
+/* Scales and zero points are the same all along the innermost dimension. */
+static bool is_by_row(const rnl_dims *dims)
+{
+    for (size_t v = S0; v < VIEWS; ++v)
+        if (dims->rank > 0 && dims->stride[v][dims->rank - 1] != 0)
+            return false;
+    return true;
+}
+
 static uint64_t traffic(const rnl_view *const *views)
 {
     uint64_t bytes = 0;
@@ -90,8 +105,7 @@ static rnl_status append(rnl_step_list *list, rnl_qmap_op op, float parameter, c
                          const rnl_dims *dims, bool index64)
 {
     rnl_step_builder step;
-    int32_t flags[4] = {0, views[SRC0]->dtype == RNL_I8, views[SRC1] && views[SRC1]->dtype == RNL_I8,
-                        views[DST]->dtype == RNL_I8};
+    int32_t flags[4] = {0, flip_of(views[SRC0]), flip_of(views[SRC1]), flip_of(views[DST])};
     const size_t vector = rnl_pieces_vector(dims, VECTOR) == VECTOR ? VECTOR : 1;
     rnl_step_begin(&step, list, vector > 1 ? "qmap:vectors" : "qmap:portable", index64 || rnl_pieces_index64(dims));
     rnl_step_define(&step, "%s", ops[op].option);
@@ -99,6 +113,8 @@ static rnl_status append(rnl_step_list *list, rnl_qmap_op op, float parameter, c
     add_type(&step, "T1", op == RNL_QMAP_SCALE && !views[SRC1] ? views[SRC0] : views[SRC1]);
     add_type(&step, "T_DST", views[DST]);
     rnl_step_define(&step, "V=%zu", vector);
+    if (is_by_row(dims))
+        rnl_step_define(&step, "BY_ROW");
     for (size_t v = 0; v < VIEWS; ++v) {
         rnl_step_view(&step, views[v]);
         flags[0] |= views[v] ? bits[v] : 0;
