@@ -106,7 +106,7 @@ static rnl_exit tune(rnl_job *job)
 
 static rnl_exit run_bench(rnl_job *job, rnl_bench *bench)
 {
-    rnl_exit code = rnl_job_load(job);
+    rnl_exit code = rnl_job_load(job, false);
     if (code == RNL_EXIT_DONE)
         code = rnl_job_read_inputs(job);
     if (code == RNL_EXIT_DONE)

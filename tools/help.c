@@ -8,6 +8,7 @@ static const char help_all[] =
     "       runnel info MODEL [--json]        inputs, outputs, metadata and operators of an ONNX model\n"
     "       runnel run MODEL [options]        run a model once on an OpenCL device\n"
     "       runnel bench MODEL [options]      how long a run takes, and each of its steps\n"
+    "       runnel compare MODEL --against X  where the values of a run differ from another device's or a reference's\n"
     "       runnel bench SUBJECT [options]    what the runtime does at best on a device\n"
     "       runnel tune SUBJECT [options]     measure variants, and keep the fastest for later runs on this device\n"
     "       runnel COMMAND --help             the options of a command\n"
@@ -77,6 +78,20 @@ static const char help_bench[] =
     "                             beside one session's\n"
     "      --help                 print this\n";
 
+static const char help_compare[] =
+    "usage: runnel compare MODEL --against cpu|reference|DEVICE [options]\n"
+    "\n"
+    "Runs an ONNX model node by node, without fusing, here and elsewhere, and compares what each node computes: "
+    "prints\n"
+    "the first node beyond 1e-4 + 1e-3 * |other value|, the ten that are worst, and the outputs. Exit code 1 when an\n"
+    "output is beyond it, or a number of another type differs.\n"
+    "\n"
+    "      --against SPEC         reference: onnxruntime, else onnx.reference, in RUNNEL_PYTHON, else python3;\n"
+    "                             else a device, as --device takes it\n"
+    "      --all                  print every node\n"
+    "  -i, --shape, --device, --threads, --verbose, and how pictures are read: as for `runnel run`\n"
+    "      --help                 print this\n";
+
 static const char help_tune[] = "usage: runnel tune SUBJECT [options]\n"
                                 "\n"
                                 "Measures variants on a device and keeps the choice of the fastest for all later runs "
@@ -90,6 +105,8 @@ const char *rnl_cli_help(const char *command)
         return help_tune;
     if (strcmp(command, "run") == 0)
         return help_run;
+    if (strcmp(command, "compare") == 0)
+        return help_compare;
     if (strcmp(command, "bench") == 0)
         return help_bench;
     return strcmp(command, "info") == 0 ? help_info : help_all;

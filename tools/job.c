@@ -5,9 +5,11 @@
 #include <stdlib.h>
 #include <time.h>
 
-rnl_exit rnl_job_load(rnl_job *job)
+rnl_exit rnl_job_load(rnl_job *job, bool exposed)
 {
-    if (rnl_graph_load(job->options.model, &job->graph) != RNL_OK)
+    rnl_status status = exposed ? rnl_graph_load_exposed(job->options.model, &job->graph, &job->own_count)
+                                : rnl_graph_load(job->options.model, &job->graph);
+    if (status != RNL_OK)
         return rnl_cli_fail_library("%s", "");
     job->output_infos = rnl_graph_outputs(job->graph, &job->output_count);
     job->outputs = calloc(job->output_count + 1, sizeof *job->outputs);

@@ -11,14 +11,15 @@ typedef struct rnl_job {
     const rnl_value_info *output_infos;
     rnl_tensor *outputs;
     size_t output_count;
+    size_t own_count; /* with `exposed`: of them, the model's own */
     rnl_input_set inputs;
     rnl_device *device;
     rnl_model *model;
     rnl_session *session;
 } rnl_job;
 
-/* The graph, and which source each input has. No device yet. */
-rnl_exit rnl_job_load(rnl_job *job);
+/* The graph, and which source each input has. No device yet. `exposed`: with all that its nodes compute as outputs. */
+rnl_exit rnl_job_load(rnl_job *job, bool exposed);
 /* Reads or makes the inputs. */
 rnl_exit rnl_job_read_inputs(rnl_job *job);
 /* Opens device, model and session; says on `out` which device, and which inputs were made up. */

@@ -32,6 +32,8 @@ static rnl_exit dispatch(int argc, char **argv)
         return rnl_cli_run(argc - 1, argv + 1);
     if (strcmp(command, "bench") == 0)
         return rnl_cli_bench(argc - 1, argv + 1);
+    if (strcmp(command, "compare") == 0)
+        return rnl_cli_compare(argc - 1, argv + 1);
     if (strcmp(command, "tune") == 0)
         return tune(argc - 1, argv + 1);
     bool help = strcmp(command, "--help") == 0 || strcmp(command, "-h") == 0 || strcmp(command, "help") == 0;

@@ -25,7 +25,9 @@ enum {
     LONG_SORT,
     LONG_JSON,
     LONG_TUNE,
-    LONG_STREAMS
+    LONG_STREAMS,
+    LONG_AGAINST,
+    LONG_ALL
 };
 
 #define OPTIONS_OF_BOTH                                                                                                \
@@ -59,16 +61,35 @@ static const struct option bench_options[] = {
     {NULL, 0, NULL, 0},
 };
 
-static bool is_bench;
+static const struct option compare_options[] = {
+    OPTIONS_OF_BOTH,
+    {"against", required_argument, NULL, LONG_AGAINST},
+    {"all", no_argument, NULL, LONG_ALL},
+    {NULL, 0, NULL, 0},
+};
+
+static const struct command {
+    const char *name, *letters;
+    const struct option *options;
+} commands[] = {{"run", ":hi:o:", run_options}, {"bench", ":hi:", bench_options}, {"compare", ":hi:", compare_options}};
+static const struct command *command = commands;
+
+static void find_command(const char *name)
+{
+    command = commands;
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
+        if (strcmp(commands[i].name, name) == 0)
+            command = &commands[i];
+}
 
 const char *rnl_cli_command(void)
 {
-    return is_bench ? "bench" : "run";
+    return command->name;
 }
 
 static const char *option_name(int code)
 {
-    for (const struct option *option = is_bench ? bench_options : run_options; option->name; option++)
+    for (const struct option *option = command->options; option->name; option++)
         if (option->val == code)
             return option->name;
     return "?";
@@ -181,7 +202,7 @@ static rnl_exit take_seconds(int code, const char *value, double *out_seconds)
     return bad_value(code, value, "not a number from 0 to 3600");
 }
 
-static rnl_exit take_bench_option(int code, const char *value, rnl_run_options *options)
+static rnl_exit take_other_option(int code, const char *value, rnl_run_options *options)
 {
     switch (code) {
     case LONG_SECONDS:
@@ -197,6 +218,11 @@ static rnl_exit take_bench_option(int code, const char *value, rnl_run_options *
         return RNL_EXIT_DONE;
     case LONG_STREAMS:
         return take_count(code, value, 256, &options->streams);
+    case LONG_AGAINST:
+        return take_text(code, value, &options->against);
+    case LONG_ALL:
+        options->all = true;
+        return RNL_EXIT_DONE;
     default:
         options->layers = true;
         return RNL_EXIT_DONE;
@@ -230,7 +256,7 @@ static rnl_exit take_option(int code, const char *value, rnl_run_options *option
         return RNL_EXIT_DONE;
     default:
         return code < LONG_SECONDS ? take_picture_option(code, value, &options->picture)
-                                   : take_bench_option(code, value, options);
+                                   : take_other_option(code, value, options);
     }
 }
 
@@ -262,6 +288,8 @@ static rnl_exit take_operands(int argc, char **argv, rnl_run_options *options)
     options->model = argv[optind];
     if (options->labels && !options->top)
         return rnl_cli_usage(rnl_cli_command(), "--labels needs --top");
+    if (strcmp(command->name, "compare") == 0 && !options->against)
+        return rnl_cli_usage(rnl_cli_command(), "--against is missing: cpu, reference or a device");
     if (options->sort_by_time && !options->layers)
         return rnl_cli_usage(rnl_cli_command(), "--sort needs --layers");
     return RNL_EXIT_DONE;
@@ -269,9 +297,9 @@ static rnl_exit take_operands(int argc, char **argv, rnl_run_options *options)
 
 rnl_exit rnl_run_options_parse(int argc, char **argv, rnl_run_options *out_options)
 {
-    is_bench = strcmp(argv[0], "bench") == 0;
+    find_command(argv[0]);
     *out_options = (rnl_run_options){.picture.std = {1, 1, 1}, .verbose = rnl_verbose_wanted()};
-    if (is_bench) {
+    if (strcmp(command->name, "bench") == 0) {
         out_options->repeat = 20;
         out_options->seconds = out_options->warm_seconds = 1;
     }
@@ -282,7 +310,7 @@ rnl_exit rnl_run_options_parse(int argc, char **argv, rnl_run_options *out_optio
     optind = 0;
     opterr = 0;
     for (;;) {
-        int code = getopt_long(argc, argv, is_bench ? ":hi:" : ":hi:o:", is_bench ? bench_options : run_options, NULL);
+        int code = getopt_long(argc, argv, command->letters, command->options, NULL);
         if (code < 0)
             return take_operands(argc, argv, out_options);
         rnl_exit exit_code = code == ':' || code == '?' ? complain(code, argv) : take_option(code, optarg, out_options);

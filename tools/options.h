@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The arguments of `runnel run` and `runnel bench`, checked as far as that goes without the model. */
+/* The arguments of `runnel run`, `runnel bench` and `runnel compare`, checked as far as that goes without the model. */
 #ifndef RUNNEL_CLI_OPTIONS_H
 #define RUNNEL_CLI_OPTIONS_H
 
@@ -45,9 +45,12 @@ typedef struct rnl_run_options {
     bool layers, sort_by_time, tune;
     uint64_t streams; /* sessions to run at a time as well; 0: none */
     const char *json; /* file; NULL: none */
+    /* compare alone */
+    const char *against; /* "reference", or a device */
+    bool all;
 } rnl_run_options;
 
-/* argv[0] is the command, "run" or "bench". Free with rnl_run_options_free whatever it returned. */
+/* argv[0] is the command, "run", "bench" or "compare". Free with rnl_run_options_free whatever it returned. */
 rnl_exit rnl_run_options_parse(int argc, char **argv, rnl_run_options *out_options);
 void rnl_run_options_free(rnl_run_options *options);
 /* The command whose options were parsed last: for messages about its usage. */

@@ -9,7 +9,7 @@
 static rnl_exit prepare(rnl_job *j, rnl_labels *labels)
 {
     rnl_run_options *options = &j->options;
-    rnl_exit code = rnl_job_load(j);
+    rnl_exit code = rnl_job_load(j, false);
     if (code == RNL_EXIT_DONE && options->output_folder)
         code = rnl_outputs_check_folder(options->output_folder, j->output_infos, j->output_count);
     if (code == RNL_EXIT_DONE && options->labels)

@@ -2,6 +2,7 @@
 #include "onnx/reader.h"
 
 #include "base/memory.h"
+#include "graph/expose.h"
 #include <string.h>
 #include <unistd.h>
 
@@ -96,6 +97,20 @@ done:
     rnl_map_close(&file);
     rnl_graph_release(graph);
     return status == RNL_OK ? RNL_OK : rnl_error_add(status, "loading %s", path);
+}
+
+rnl_status rnl_graph_load_exposed(const char *path, rnl_graph **out_graph, size_t *out_own_count)
+{
+    *out_own_count = 0;
+    TRY(rnl_graph_load(path, out_graph));
+    *out_own_count = (*out_graph)->output_count;
+    rnl_status status = rnl_graph_expose(*out_graph);
+    if (status != RNL_OK) {
+        rnl_graph_release(*out_graph);
+        *out_graph = NULL;
+        *out_own_count = 0;
+    }
+    return status;
 }
 
 rnl_status rnl_graph_load_memory(const void *data, size_t size_bytes, rnl_graph **out_graph)

@@ -75,6 +75,20 @@ typedef struct rnl_operator_info {
 RNL_API RNL_NODISCARD rnl_status rnl_graph_check(const rnl_graph *graph, const rnl_operator_info **out_rows,
                                                  size_t *out_count);
 
+/*
+ * As rnl_graph_load, and whatever a node computes for another is an output too: behind the graph's own, in the order of
+ * the nodes; what is inside If, Loop and Scan is left out. For looking into a model: nodes are not fused then.
+ * *out_own_count: how many outputs are the graph's own.
+ */
+RNL_API RNL_NODISCARD rnl_status rnl_graph_load_exposed(const char *path, rnl_graph **out_graph, size_t *out_own_count);
+/* The node that computes an output. */
+typedef struct rnl_producer {
+    size_t node; /* its place in the order of the run */
+    const char *name, *op_type, *domain;
+} rnl_producer;
+/* False where no node computes it: an input or a constant goes straight to that output. Names are borrowed. */
+RNL_API bool rnl_graph_output_producer(const rnl_graph *graph, size_t output, rnl_producer *out_producer);
+
 /* An operator that runnel has, at some versions of its domain ("": ai.onnx). */
 typedef struct rnl_operator_support {
     const char *domain, *op_type;
