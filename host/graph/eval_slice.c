@@ -114,18 +114,18 @@ rnl_status rnl_evaluate_concat(rnl_op_context *context)
     return RNL_OK;
 }
 
-/* Where an output position along an axis comes from; -1: the constant. */
+/* Where an output position along an axis comes from, counted from what cropping leaves of it; -1: the constant. */
 static int64_t pad_source(int mode, int64_t position, int64_t dim)
 {
     bool inside = position >= 0 && position < dim;
     if (inside || mode == 0)
         return inside ? position : -1;
-    if (mode == 1)
-        return position < 0 ? -position : 2 * (dim - 1) - position;
-    if (mode == 2)
+    if (mode == 2 || dim == 1)
         return position < 0 ? 0 : dim - 1;
-    position %= dim;
-    return position < 0 ? position + dim : position;
+    int64_t period = mode == 1 ? 2 * (dim - 1) : dim;
+    position %= period;
+    position += position < 0 ? period : 0;
+    return position < dim ? position : period - position;
 }
 
 static rnl_number pad_constant(const rnl_op_context *context)
@@ -152,8 +152,10 @@ rnl_status rnl_evaluate_pad(rnl_op_context *context)
     for (int64_t i = 0; walk.left > 0; i++, rnl_walk_next(&walk)) {
         int64_t at = 0;
         for (size_t k = 0; k < input->rank && at >= 0; k++) {
-            int64_t source = pad_source(pad.mode, walk.index[k] - pad.begin[k], input->shape[k]);
-            at = source < 0 ? -1 : at + source * stride[k];
+            int64_t crop = pad.begin[k] < 0 ? -pad.begin[k] : 0, crop_end = pad.end[k] < 0 ? -pad.end[k] : 0;
+            int64_t from = walk.index[k] - pad.begin[k] - crop, left = input->shape[k] - crop - crop_end;
+            int64_t source = pad_source(pad.mode, from, left);
+            at = source < 0 ? -1 : at + (source + crop) * stride[k];
         }
         rnl_number x = at < 0 ? constant : rnl_element_load(input->host, at, input->dtype);
         rnl_element_store(context->results[0], i, input->dtype, x);

@@ -2,7 +2,7 @@
 #include "graph/op_common.h"
 #include "graph/op_rows.h"
 
-enum { CONSTANT, REFLECT, EDGE, WRAP };
+enum { CONSTANT };
 
 /* All begins, then all ends, of `*out_count` axes; `axes` comes in as 0, 1, …. */
 static rnl_status read_pads(const rnl_op_context *context, int64_t *pads, int64_t *axes, size_t *out_count)
@@ -32,16 +32,14 @@ static rnl_status read_pads(const rnl_op_context *context, int64_t *pads, int64_
                 rnl_shape_format(input->shape, input->rank).text);
 }
 
-/* What each mode can fill from an axis of `dim` elements, cropped first. */
+/* What is left of an axis of `dim` elements, cropped first, is there to be repeated. */
 static rnl_status check_mode(int mode, int64_t dim, int64_t begin, int64_t end)
 {
     static const char *const names[] = {"constant", "reflect", "edge", "wrap"};
     int64_t most = begin > end ? begin : end, least = begin > end ? end : begin, left;
     if (mode == CONSTANT || most <= 0)
         return RNL_OK;
-    if (mode == WRAP && least < 0)
-        return FAIL(RNL_UNIMPLEMENTED, "Pad in mode 'wrap' cannot both crop and extend an axis");
-    bool fits = !__builtin_add_overflow(dim, least < 0 ? least : 0, &left) && left > (mode == REFLECT ? most : 0);
+    bool fits = !__builtin_add_overflow(dim, least < 0 ? least : 0, &left) && left > 0;
     if (fits)
         return RNL_OK;
     return FAIL(RNL_INVALID_ARGUMENT,

@@ -179,23 +179,6 @@ static rnl_status apply_scales(const rnl_op_context *context, const resize_axes 
     return RNL_OK;
 }
 
-/* Resize of opset 10 takes the element above where it shrinks and the one below where it grows. */
-static rnl_status choose_old_nearest(const rnl_op_context *context, rnl_resize *out)
-{
-    bool grows = false, shrinks = false;
-    for (size_t i = 0; i < context->inputs[0].rank; i++) {
-        grows = grows || out->scale[i] > 1;
-        shrinks = shrinks || out->scale[i] < 1;
-    }
-    if (context->node->opset >= 11 || out->mode != 0 || !shrinks)
-        return RNL_OK;
-    if (grows)
-        return FAIL(RNL_UNIMPLEMENTED,
-                    "Resize of opset 10 by the nearest element cannot grow one axis and shrink another");
-    out->nearest = CEIL;
-    return RNL_OK;
-}
-
 rnl_status rnl_resize_resolve(const rnl_op_context *context, rnl_resize *out_resize)
 {
     const rnl_tensor_desc *input = &context->inputs[0];
@@ -210,7 +193,10 @@ rnl_status rnl_resize_resolve(const rnl_op_context *context, rnl_resize *out_res
     TRY(read_lists(context, &axes));
     TRY(read_roi(context, &axes, out_resize));
     TRY(axes.by_sizes ? apply_sizes(context, &axes, out_resize) : apply_scales(context, &axes, out_resize));
-    return choose_old_nearest(context, out_resize);
+    for (size_t i = 0; i < input->rank; i++) /* opset 10; where others grow, those are resized apart */
+        if (context->node->opset < 11 && out_resize->scale[i] < 1)
+            out_resize->nearest = CEIL;
+    return RNL_OK;
 }
 
 rnl_status rnl_infer_resize(rnl_op_context *context)

@@ -2,6 +2,7 @@
 /* Pooling, and what its windows share with convolution's. */
 #include "graph/op_window.h"
 #include "graph/op_rows.h"
+#include <string.h>
 
 rnl_status rnl_window_ints(const rnl_node *node, const char *name, size_t count, int64_t least, int64_t *out_values)
 {
@@ -109,7 +110,7 @@ rnl_status rnl_window_pool(const rnl_op_context *context, rnl_window *out_window
     bool ceil_mode = rnl_node_int(node, "ceil_mode", 0) != 0;
     for (size_t i = 0; i < out_window->spatial; i++) {
         int64_t begin = out_window->pad_begin[i], end = out_window->pad_end[i], kernel = out_window->kernel[i];
-        if (begin >= kernel || end >= kernel)
+        if ((begin >= kernel || end >= kernel) && strcmp(node->op_type, "LpPool") != 0)
             return FAIL(RNL_INVALID_ARGUMENT, "%s pads by %" PRId64 ", which must be less than its window of %" PRId64,
                         node->op_type, begin > end ? begin : end, kernel);
         TRY(rnl_window_slide(context, i, auto_pad, ceil_mode, out_window));
@@ -140,8 +141,8 @@ rnl_status rnl_infer_global_pool(rnl_op_context *context)
 {
     TRY(rnl_infer_begin(context));
     const rnl_tensor_desc *input = &context->inputs[0];
-    if (input->rank < 3)
-        return FAIL(RNL_INVALID_ARGUMENT, "%s needs a tensor of rank 3 or more, not shape %s", context->node->op_type,
+    if (input->rank < 2)
+        return FAIL(RNL_INVALID_ARGUMENT, "%s needs a tensor of rank 2 or more, not shape %s", context->node->op_type,
                     rnl_shape_format(input->shape, input->rank).text);
     int64_t shape[RNL_MAX_RANK] = {input->shape[0], input->shape[1], 1, 1, 1, 1, 1, 1};
     return rnl_output_set(context, 0, input->dtype, shape, input->rank);

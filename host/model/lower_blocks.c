@@ -34,7 +34,7 @@ static rnl_status pad_axis(rnl_lowering *lowering, const rnl_view *target, const
 {
     int64_t low = p->begin, high = p->begin + p->size; /* filled so far */
     int64_t total = high + p->end;
-    if (p->mode == PAD_EDGE) {
+    if (p->mode == PAD_EDGE || p->size == 1) {
         TRY(pad_side(lowering, target, p->axis, 0, low, low, 0));
         return pad_side(lowering, target, p->axis, high, total - high, high - 1, 0);
     }

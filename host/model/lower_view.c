@@ -2,6 +2,8 @@
 /* Operators that only rearrange: views where strides can say it, copies where not. */
 #include "model/lower_list.h"
 
+#include "graph/op_common.h"
+#include "model/compose.h"
 #include "model/evaluate.h"
 #include "ops/resize.h"
 #include <string.h>
@@ -185,31 +187,70 @@ rnl_status rnl_lower_concat(rnl_lowering *lowering)
     return RNL_OK;
 }
 
-rnl_status rnl_lower_tile(rnl_lowering *lowering)
+/* Repeats the dimensions whose bit is set; each of them becomes two: how often, and the source's. */
+static rnl_status repeat(rnl_lowering *lowering, const rnl_view *source, uint32_t axes, const rnl_view *target)
 {
-    const rnl_tensor_desc *output = &lowering->context.outputs[0];
-    rnl_view source, target, from, to;
-    TRY(rnl_lower_input(lowering, 0, RNL_LAYOUT_ANY, &source));
-    TRY(rnl_lower_output(lowering, 0, RNL_LAYOUT_ROW_MAJOR, &target));
-    from = source;
-    to = target;
-    size_t rank = 0; /* a dimension that repeats becomes two: how often, and the source's */
-    for (size_t i = 0; i < source.rank; i++) {
-        int64_t repeats = source.shape[i] ? output->shape[i] / source.shape[i] : 0;
-        size_t parts = repeats > 1 && source.shape[i] > 1 ? 2 : 1;
-        if (rank + parts > RNL_MAX_RANK)
-            return FAIL(RNL_UNIMPLEMENTED, "Tile repeats too many dimensions at once");
-        if (parts == 2) {
-            to.shape[rank] = from.shape[rank] = repeats;
-            to.stride[rank] = source.shape[i] * target.stride[i];
+    rnl_view from = *source, to = *target;
+    size_t rank = 0;
+    for (size_t i = 0; i < source->rank; i++) {
+        bool split = axes >> i & 1;
+        if (split) {
+            from.shape[rank] = to.shape[rank] = target->shape[i] / source->shape[i];
+            to.stride[rank] = source->shape[i] * target->stride[i];
             from.stride[rank++] = 0;
         }
-        to.shape[rank] = from.shape[rank] = parts == 2 ? source.shape[i] : output->shape[i];
-        to.stride[rank] = target.stride[i];
-        from.stride[rank++] = source.shape[i] == 1 ? 0 : source.stride[i];
+        from.shape[rank] = to.shape[rank] = split ? source->shape[i] : target->shape[i];
+        to.stride[rank] = target->stride[i];
+        from.stride[rank++] = source->shape[i] == 1 ? 0 : source->stride[i];
     }
     to.rank = from.rank = rank;
     return rnl_lower_copy(lowering, &from, &to);
+}
+
+/* Axis by axis, each of a dense tensor: what lies before it, how often, what it and what lies behind it hold. */
+static rnl_status repeat_in_turn(rnl_lowering *lowering, rnl_view source, uint32_t axes)
+{
+    const rnl_tensor_desc *output = &lowering->context.outputs[0];
+    rnl_view next, from, to;
+    TRY(rnl_compose_dense(lowering, &source, &source));
+    for (size_t i = 0; i < source.rank; i++) {
+        int64_t shape[RNL_MAX_RANK], outer = 1, inner = 1;
+        if (!(axes >> i & 1))
+            continue;
+        for (size_t j = 0; j < source.rank; j++) {
+            shape[j] = j == i ? output->shape[j] : source.shape[j];
+            *(j < i ? &outer : &inner) *= source.shape[j];
+        }
+        int64_t repeats = output->shape[i] / source.shape[i];
+        TRY(rnl_lower_scratch(lowering, source.dtype, source.rank, shape, RNL_LAYOUT_ROW_MAJOR, &next));
+        TRY(rnl_compose_reshape(lowering, &source, 3, (const int64_t[]){outer, 1, inner}, &from));
+        TRY(rnl_compose_reshape(lowering, &next, 3, (const int64_t[]){outer, repeats, inner}, &to));
+        TRY(rnl_lower_copy(lowering, &from, &to));
+        source = next;
+    }
+    rnl_lower_alias(lowering, 0, &source);
+    return RNL_OK;
+}
+
+rnl_status rnl_lower_tile(rnl_lowering *lowering)
+{
+    const rnl_tensor_desc *output = &lowering->context.outputs[0];
+    rnl_view source, target;
+    uint32_t axes = 0;
+    TRY(rnl_lower_input(lowering, 0, RNL_LAYOUT_ANY, &source));
+    size_t rank = source.rank;
+    for (size_t i = 0; i < source.rank; i++) {
+        bool splits = output->shape[i] != source.shape[i] && source.shape[i] > 1;
+        axes |= (uint32_t)splits << i;
+        rank += splits;
+    }
+    if (rnl_desc_elements(output) > 0 && rank > RNL_MAX_RANK) {
+        for (size_t i = 0; i < source.rank; i++) /* also those of one element */
+            axes |= (uint32_t)(output->shape[i] != source.shape[i]) << i;
+        return repeat_in_turn(lowering, source, axes);
+    }
+    TRY(rnl_lower_output(lowering, 0, RNL_LAYOUT_ROW_MAJOR, &target));
+    return rnl_view_elements(&target) > 0 ? repeat(lowering, &source, axes, &target) : RNL_OK;
 }
 
 rnl_status rnl_lower_fill(rnl_lowering *lowering)

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Convolution, pooling, resize: operators on images, channels last. */
+/* Convolution and pooling: operators on images, channels last. */
 #include "model/lower_list.h"
 
 #include "model/fuse.h"
-#include "ops/conv.h"
+#include "ops/conv_direct.h"
 #include "ops/pool.h"
-#include "ops/resize.h"
 #include <string.h>
 
 static rnl_conv_params conv_params(const rnl_window *window)
@@ -52,12 +51,25 @@ static rnl_status lower_own_memory(rnl_lowering *lowering, rnl_conv_params *para
     return RNL_OK;
 }
 
+/* Of float64, which packs no weights and ends with nothing. */
+static rnl_status lower_direct(rnl_lowering *lowering, rnl_conv_params *params, bool transposed)
+{
+    rnl_view source, weight, bias, target;
+    TRY(lower_source(lowering, params->spatial, params->pad_begin, NULL, &source));
+    TRY(rnl_lower_input(lowering, 1, RNL_LAYOUT_ANY, &weight));
+    TRY(rnl_lower_input(lowering, 2, RNL_LAYOUT_ANY, &bias));
+    TRY(rnl_lower_output(lowering, 0, RNL_LAYOUT_CHANNELS_LAST, &target));
+    return rnl_op_conv_direct(lowering->list, params, transposed, &source, &weight, &bias, &target);
+}
+
 static rnl_status lower_convolution(rnl_lowering *lowering, const rnl_window *window, bool transposed)
 {
     rnl_conv_params params = conv_params(window);
     rnl_packing packing = transposed ? RNL_PACKING_CONV_TRANSPOSE : RNL_PACKING_CONV;
     rnl_view source, weight, bias, target, scratch;
     rnl_chain *chain = NULL;
+    if (lowering->context.inputs[0].dtype == RNL_F64)
+        return lower_direct(lowering, &params, transposed);
     TRY(lower_source(lowering, params.spatial, params.pad_begin, NULL, &source));
     TRY(rnl_lower_anchor_weights(lowering, packing, window->groups, &weight, &bias));
     TRY(rnl_lower_result(lowering, RNL_LAYOUT_CHANNELS_LAST, &target, &chain));
@@ -106,24 +118,4 @@ rnl_status rnl_lower_pool(rnl_lowering *lowering)
                      : strcmp(node->op_type, "LpPool") == 0 ? RNL_POOL_LP
                                                             : RNL_POOL_AVERAGE;
     return rnl_op_pool(lowering->list, op, &params, &source, &target, &indices);
-}
-
-rnl_status rnl_lower_resize(rnl_lowering *lowering)
-{
-    rnl_resize resize;
-    rnl_view source, target;
-    TRY(rnl_resize_resolve(&lowering->context, &resize));
-    rnl_resize_params params = {.mode = (rnl_resize_mode)resize.mode,
-                                .coordinates = (rnl_resize_coordinates)resize.coordinates,
-                                .nearest = (rnl_resize_nearest)resize.nearest,
-                                .cubic_a = resize.cubic_a,
-                                .exclude_outside = resize.exclude_outside,
-                                .antialias = resize.antialias,
-                                .extrapolation_value = resize.extrapolation_value};
-    memcpy(params.scale, resize.scale, sizeof params.scale);
-    memcpy(params.roi_begin, resize.roi_begin, sizeof params.roi_begin);
-    memcpy(params.roi_end, resize.roi_end, sizeof params.roi_end);
-    TRY(rnl_lower_input(lowering, 0, RNL_LAYOUT_ANY, &source));
-    TRY(rnl_lower_output(lowering, 0, RNL_LAYOUT_ANY, &target));
-    return rnl_op_resize(lowering->list, &params, &source, &target);
 }

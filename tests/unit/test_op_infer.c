@@ -172,8 +172,9 @@ static const infer_row pieces[] = {
     BAD("Pad", 13, "f32:3 i64:2=-2,-2", "", "Pad of -2 and -2 does not fit axis 0 of shape 3"),
     BAD("Pad", 13, "f32:3 i64:2=9223372036854775807,1", "", "does not fit axis 0 of shape 3"),
     BAD("Pad", 13, "f32:3 i64:1=1", "", "Pad has 1 amounts for 1 axes of shape 3"),
-    BAD("Pad", 13, "f32:3 i64:2=3,0", "mode:s=reflect", "does not fit an axis of 3 in mode 'reflect'"),
-    BAD("Pad", 13, "f32:4 i64:2=-2,2", "mode:s=reflect", "in mode 'reflect'"),
+    GOOD("Pad", 13, "f32:3 i64:2=3,0", "mode:s=reflect", "f32:6"),
+    GOOD("Pad", 13, "f32:4 i64:2=-2,2", "mode:s=reflect", "f32:4"),
+    BAD("Pad", 13, "f32:2 i64:2=-2,2", "mode:s=reflect", "in mode 'reflect'"),
     BAD("Pad", 13, "f32:0 i64:2=1,0", "mode:s=edge", "does not fit an axis of 0 in mode 'edge'"),
     BAD("Pad", 13, "f32:3 i64:2=1,0", "mode:s=wrap", "'mode' of Pad of opset 13 cannot be 'wrap'"),
     BAD("Pad", 18, "f32:3x3 i64:4=1,1,1,1 - i64:2=0,-2", "", "axis 0 is named twice"),
@@ -219,7 +220,7 @@ static const infer_row windows[] = {
         "pads by 2, which must be less than its window of 2"),
     BAD("MaxPool", 12, "f32:1x2x2", "kernel_shape:is=3", "a window of 3 does not fit 2"),
     BAD("AveragePool", 11, "i32:1x2x2", "kernel_shape:is=1", "does not take int32"),
-    BAD("GlobalMaxPool", 7, "f32:2x3", "", "rank 3 or more, not shape 2x3"),
+    GOOD("GlobalMaxPool", 7, "f32:2x3", "", "f32:2x3"),
 };
 
 static const infer_row tensors[] = {
@@ -263,7 +264,7 @@ static const infer_row tensors[] = {
     BAD("Resize", 13, "f32:4 - f32:1=2", "coordinate_transformation_mode:s=tf_crop_and_resize", "needs 'roi'"),
     UNKNOWN("Resize", 13, "f32:4 - f32:1", "", "scales (input 2)"),
     UNKNOWN("Resize", 13, "f32:4 - - i64:1", "", "sizes (input 3)"),
-    NOT_DONE("Resize", 10, "f32:4x4 f32:2=2,0.5", "", "cannot grow one axis and shrink another"),
+    GOOD("Resize", 10, "f32:4x4 f32:2=2,0.5", "", "f32:8x2"),
     BAD("Upsample", 9, "f32:4 f32:1=0.5", "", "Upsample cannot scale axis 0 by 0.5"),
     GOOD("Upsample", 7, "f32:4", "scales:fs=1.5", "f32:6"),
 };
