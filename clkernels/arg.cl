@@ -4,18 +4,19 @@
 // Defines:
 //   T         type of src
 //   LARGEST   1 or 0
-//   LAST      1: of equal elements the last one, 0: the first
+//
+// Of equal elements the first is found, or with `last` the last.
 //
 // Entry points:
 //   arg_items    a work-item for each line
 //   arg_groups   a work-group of GROUP work-items for each line
-// check: -DT=F32 -DLARGEST=1 -DLAST=0
-// check: -DT=F16 -DLARGEST=0 -DLAST=1
-// check: -DT=U64 -DLARGEST=0 -DLAST=0 -DINDEX64
+// check: -DT=F32 -DLARGEST=1
+// check: -DT=F16 -DLARGEST=0
+// check: -DT=U64 -DLARGEST=0 -DINDEX64
 #include "common.clh"
 #include "walk.clh"
-#if !defined(T) || !defined(LARGEST) || !defined(LAST)
-#error "arg.cl needs T, LARGEST and LAST"
+#if !defined(T) || !defined(LARGEST)
+#error "arg.cl needs T and LARGEST"
 #endif
 #include "group.clh"
 #if IS_FLOAT(T)
@@ -35,14 +36,14 @@ typedef COMPUTE(T) value_t;
 #define ARGUMENTS                                                                                                      \
     __global long *dst, const idx_t dst_offset, __global const STORAGE(T) *src, const idx_t src_offset,                \
         const idx_t lines, const int deep, const idx8_t shape, const idx8_t dst_stride, const idx8_t src_stride,       \
-        const idx_t length, const idx_t stride
+        const idx_t length, const idx_t stride, const int last
 
 // Of two places whose order is known, or of one where the other is beyond the end.
-static inline bool is_better(const value_t a, const idx_t at_a, const value_t b, const idx_t at_b)
+static inline bool is_better(const value_t a, const idx_t at_a, const value_t b, const idx_t at_b, const int last)
 {
     if (IS_AHEAD(a, b))
         return true;
-    return !IS_AHEAD(b, a) && (LAST ? at_a > at_b : at_a < at_b);
+    return !IS_AHEAD(b, a) && (last ? at_a > at_b : at_a < at_b);
 }
 
 __kernel void arg_items(ARGUMENTS)
@@ -56,7 +57,7 @@ __kernel void arg_items(ARGUMENTS)
     idx_t place = 0;
     for (idx_t i = 1; i < length; ++i) {
         const value_t x = LOAD(T, src, from + i * stride);
-        const bool take = LAST ? !IS_AHEAD(best, x) : IS_AHEAD(x, best);
+        const bool take = last ? !IS_AHEAD(best, x) : IS_AHEAD(x, best);
         best = take ? x : best;
         place = take ? i : place;
     }
@@ -77,7 +78,7 @@ __kernel void arg_groups(ARGUMENTS)
     idx_t place = 0;
     for (idx_t i = lane; i < length; i += GROUP) {
         const value_t x = LOAD(T, src, from + i * stride);
-        const bool take = is_better(x, i, best, place);
+        const bool take = is_better(x, i, best, place, last);
         best = take ? x : best;
         place = take ? i : place;
     }
@@ -85,9 +86,10 @@ __kernel void arg_groups(ARGUMENTS)
     places[lane] = place;
     barrier(CLK_LOCAL_MEM_FENCE);
     for (int half_group = GROUP / 2; half_group > 0; half_group /= 2) {
-        if (lane < half_group && is_better(values[lane + half_group], places[lane + half_group], values[lane], places[lane])) {
-            values[lane] = values[lane + half_group];
-            places[lane] = places[lane + half_group];
+        const int other = lane + half_group;
+        if (lane < half_group && is_better(values[other], places[other], values[lane], places[lane], last)) {
+            values[lane] = values[other];
+            places[lane] = places[other];
         }
         barrier(CLK_LOCAL_MEM_FENCE);
     }

@@ -47,14 +47,14 @@ typedef ulong total_t; // every type's wrapped result is this one's lower bits
     __global STORAGE(T) *dst, const idx_t dst_offset, __global const STORAGE(T) *src, const idx_t src_offset,          \
         const idx_t lines, const int deep, const idx8_t shape, const idx8_t dst_stride, const idx8_t src_stride,       \
         const idx_t length, const idx_t dst_step, const idx_t src_step, const int exclusive
-#define SCAN(begin, end)                                                                                               \
-    for (idx_t i = begin; i < end; ++i) {                                                                              \
-        const total_t x = (total_t)LOAD(T, src, from + i * src_step);                                                  \
+#define STEP(i)                                                                                                        \
+    {                                                                                                                  \
+        const total_t x = (total_t)LOAD(T, src, from + (i) * src_step);                                                \
         if (exclusive)                                                                                                 \
-            STORE(T, dst, to + i * dst_step, total);                                                                   \
+            STORE(T, dst, to + (i) * dst_step, total);                                                                 \
         COMBINE(total, lost, x)                                                                                        \
         if (!exclusive)                                                                                                \
-            STORE(T, dst, to + i * dst_step, total);                                                                   \
+            STORE(T, dst, to + (i) * dst_step, total);                                                                 \
     }
 
 __kernel void scan_items(ARGUMENTS)
@@ -66,7 +66,8 @@ __kernel void scan_items(ARGUMENTS)
         return;
     total_t total = NEUTRAL, lost = 0;
     (void)lost;
-    SCAN(0, length)
+    for (idx_t i = 0; i < length; ++i)
+        STEP(i)
 }
 
 __kernel void scan_groups(ARGUMENTS)
@@ -78,20 +79,30 @@ __kernel void scan_groups(ARGUMENTS)
     const idx_t to = dst_offset + element_index(line, deep, shape, dst_stride);
     if (line >= lines)
         return;
-    const idx_t part = (length + GROUP - 1) / GROUP, begin = min(lane * part, length), end = min(begin + part, length);
+    // All work-items take as many turns: pocl (3.1) goes wrong where the number of turns is each one's own.
+    const idx_t part = (length + GROUP - 1) / GROUP, begin = lane * part;
     total_t total = NEUTRAL, lost = 0;
     (void)lost;
-    for (idx_t i = begin; i < end; ++i) {
-        const total_t x = (total_t)LOAD(T, src, from + i * src_step);
-        COMBINE(total, lost, x)
-    }
+    for (idx_t i = 0; i < part; ++i)
+        if (begin + i < length) {
+            const total_t x = (total_t)LOAD(T, src, from + (begin + i) * src_step);
+            COMBINE(total, lost, x)
+        }
     parts[lane] = total;
     barrier(CLK_LOCAL_MEM_FENCE);
-    total = NEUTRAL;
-    lost = 0;
-    for (int i = 0; i < lane; ++i) {
-        const total_t x = parts[i];
-        COMBINE(total, lost, x)
+    if (lane == 0) { // each part's sum gives way to that of those before it
+        total_t before = NEUTRAL, before_lost = 0;
+        (void)before_lost;
+        for (int i = 0; i < GROUP; ++i) {
+            const total_t x = parts[i];
+            parts[i] = before;
+            COMBINE(before, before_lost, x)
+        }
     }
-    SCAN(begin, end)
+    barrier(CLK_LOCAL_MEM_FENCE);
+    total = parts[lane];
+    lost = 0;
+    for (idx_t i = 0; i < part; ++i)
+        if (begin + i < length)
+            STEP(begin + i)
 }

@@ -40,12 +40,12 @@ rnl_status rnl_op_arg(rnl_step_list *list, bool largest, bool last, size_t axis,
     rnl_step_begin(&step, list, groups ? "arg:group" : "arg:portable", index64);
     rnl_step_type(&step, "T", src->dtype);
     rnl_step_define(&step, "LARGEST=%d", largest);
-    rnl_step_define(&step, "LAST=%d", last);
     rnl_step_view(&step, dst);
     rnl_step_view(&step, src);
     rnl_lines_add(&step, &dims);
     rnl_step_index(&step, src->shape[axis]);
     rnl_step_index(&step, src->stride[axis]);
+    rnl_step_int(&step, last);
     if (groups)
         rnl_lines_groups(&step, lines);
     else

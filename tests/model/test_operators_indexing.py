@@ -134,6 +134,159 @@ class IndexingTest(unittest.TestCase):
                             reduction="max")
         self.check(got, np.array([np.nan, np.nan, 3, 2], np.float32))
 
+    def test_arg(self):
+        special = np.array([[1, np.nan, 5, np.nan, -np.inf], [3, 3, -1, -1, 3], [np.inf, -np.inf, 0, np.inf, -np.inf]],
+                           np.float32)
+        cases = [some(self.rng, t, (3, 5, 4)) for t in (np.float32, np.float16, np.int8, np.uint16, np.int64, np.uint64)]
+        cases += [special, special.astype(np.float16), np.array([-2**63, 2**63 - 1, 2**63 - 1]), np.float32([7])]
+        for x in cases:
+            for axis in range(-1, x.ndim):
+                for op_type, function in (("ArgMax", np.argmax), ("ArgMin", np.argmin)):
+                    for last in (0, 1):
+                        expected = function(x, axis)
+                        if last:
+                            expected = x.shape[axis] - 1 - function(np.flip(x, axis), axis)
+                        for keep in (0, 1):
+                            got = self.run_node(op_type, [x], axis=axis, keepdims=keep, select_last_index=last)
+                            result = np.asarray(expected, np.int64)
+                            self.check(got, np.expand_dims(result, axis) if keep else result)
+        long = self.rng.standard_normal((2, 50000)).astype(np.float32)
+        self.check(self.run_node("ArgMax", [long], axis=1, keepdims=0), np.argmax(long, 1))
+        self.check(self.run_node("ArgMax", [long[:0]], axis=1, keepdims=0), np.zeros(0, np.int64))
+
+    def test_hardmax(self):
+        x = self.rng.standard_normal((3, 4, 5)).astype(np.float32)
+        x[0, 0] = 2  # ties: the first
+        for opset, axis in ((13, -1), (13, 1), (11, 1), (11, 2), (11, -3), (9, 0)):
+            shape = x.shape if opset >= 13 else (int(np.prod(x.shape[:axis % 3])), -1)
+            rows = x.reshape(shape)
+            at = axis % 3 if opset >= 13 else 1
+            expected = (np.expand_dims(np.argmax(rows, at), at) == np.arange(rows.shape[at]).reshape(
+                [-1 if i == at else 1 for i in range(rows.ndim)])).astype(np.float32).reshape(x.shape)
+            self.check(self.run_node("Hardmax", [x], opset=opset, axis=axis), expected)
+
+    def top(self, x, k, axis, largest):
+        """By sorting Python's numbers; NaN above all, the first of equal ones first."""
+        x = np.moveaxis(x, axis, -1)
+        places = np.empty(x.shape[:-1] + (k,), np.int64)
+        for at in np.ndindex(x.shape[:-1]):
+            row = x[at].tolist()
+            order = sorted(range(len(row)), key=lambda i: (row[i] != row[i], 0 if row[i] != row[i] else row[i],
+                                                           -i if largest else i), reverse=bool(largest))
+            places[at] = order[:k]
+        return np.moveaxis(np.take_along_axis(x, places, -1), -1, axis), np.moveaxis(places, -1, axis)
+
+    def test_topk(self):
+        special = np.array([1, np.nan, 5, np.nan, -np.inf, 5, np.inf, 0, -0.0, 1], np.float32)
+        cases = [(some(self.rng, t, (3, 17, 4)), axis) for t, axis in zip(TYPES[:-1], (0, 1, 2, -1, 1, 1, 2, 1, 0, 1))]
+        cases += [(special, 0), (np.array([2**63 - 1, -2**63, 5, 2**63 - 1]), 0), (np.float32([[3]]), 1)]
+        for x, axis in cases:
+            size = x.shape[axis]
+            for k in sorted({0, 1, min(2, size), size // 2, size}):
+                for largest in (0, 1):
+                    values, places = self.run_node("TopK", [x, np.array([k])], 2, axis=axis, largest=largest)
+                    expected = self.top(x, k, axis, largest)
+                    self.check(places, expected[1])
+                    self.check(values, expected[0])
+        x = self.rng.standard_normal((2, 50000)).astype(np.float32)
+        values, places = self.run_node("TopK", [x, np.array([50])], 2, constants=(1,))
+        self.check(places, np.argsort(-x, 1, kind="stable")[:, :50])
+        values, _ = self.run_node("TopK", [x[:1, :3000], np.array([3000])], 2)
+        self.check(values, -np.sort(-x[:1, :3000], 1))
+        values, _ = self.run_node("TopK", [x[:, :20]], 2, opset=9, k=3)
+        self.check(values, -np.sort(-x[:, :20], 1)[:, :3])
+        with self.assertRaisesRegex(runnel.Failure, "TopK takes 4 elements"):
+            self.run_node("TopK", [special[:3], np.array([4])], 2)
+
+    def test_cumulative(self):
+        def expected(x, axis, exclusive, reverse, product):
+            wide = x.astype(np.float64) if x.dtype.kind == "f" else x
+            wide = np.flip(wide, axis) if reverse else wide
+            result = (np.cumprod if product else np.cumsum)(wide, axis, dtype=wide.dtype)
+            if exclusive:
+                result = np.roll(result, 1, axis)
+                result[tuple(slice(0, 1) if i == axis % x.ndim else slice(None) for i in range(x.ndim))] = int(product)
+            return (np.flip(result, axis) if reverse else result).astype(x.dtype)
+
+        for dtype in (np.float32, np.float16, np.int32, np.int64, np.uint32):
+            x = some(self.rng, dtype, (4, 7, 3), -3, 4)
+            if dtype in (np.int32, np.int64):
+                x[0, 0] = np.iinfo(dtype).max  # wraps
+            for axis, exclusive, reverse, product in ((0, 0, 0, 0), (1, 1, 0, 0), (-1, 0, 1, 0), (1, 1, 1, 0), (1, 0, 0, 1),
+                                                      (0, 1, 1, 1)):
+                got = self.run_node("CumProd" if product else "CumSum", [x, np.array(axis, (np.int32, np.int64)[exclusive])],
+                                    exclusive=exclusive, reverse=reverse)
+                self.check(got, expected(x, axis, exclusive, reverse, product))
+        x = self.rng.standard_normal((2, 50000)).astype(np.float32) + 1
+        got = self.run_node("CumSum", [x, np.array(1)], constants=(1,))
+        np.testing.assert_allclose(got, np.cumsum(x.astype(np.float64), 1), rtol=2e-7)
+        x = np.array([1, np.inf, 2, -np.inf, 3], np.float32)
+        self.check(self.run_node("CumSum", [x, np.array(0)]), np.array([1, np.inf, np.inf, np.nan, np.nan], np.float32))
+        self.check(self.run_node("CumSum", [x[:0], np.array(0)]), x[:0])
+
+    def test_trilu(self):
+        for dtype in (np.float32, np.float16, np.int64, np.uint8, np.bool_):
+            x = some(self.rng, dtype, (2, 3, 5, 7), 1, 9)
+            for k in (None, 0, 2, -3, 7, -6, 100, -2**40):
+                for upper in (0, 1):
+                    inputs = [x] + ([] if k is None else [np.array(k)])
+                    expected = (np.triu if upper else np.tril)(x, max(-99, min(99, k or 0)))
+                    self.check(self.run_node("Trilu", inputs, upper=upper), expected)
+
+    def test_eye_like(self):
+        for dtype in (np.float32, np.int8, np.bool_, np.uint64, np.float16):
+            for shape in ((4, 6), (6, 4), (1, 1), (0, 3)):
+                for k in (0, 2, -3, 9, -9):
+                    got = self.run_node("EyeLike", [np.zeros(shape, np.int32)], k=k, dtype=helper.np_dtype_to_tensor_dtype(
+                        np.dtype(dtype)))
+                    self.check(got, np.eye(*shape, k=k, dtype=dtype))
+
+    def test_one_hot(self):
+        for index_type in (np.int64, np.int32, np.uint8, np.float32):
+            indices = np.array([[0, 3, 5], [4, 1, 99]], index_type)
+            if np.dtype(index_type).kind != "u":
+                indices[0, 1], indices[1, 1] = -2, -6  # of 5: the fourth; none
+            for values in (np.float32([0.5, 2]), np.int64([-1, 7]), np.array([False, True]))[:3 if index_type == np.int64 else 1]:
+                for axis in (0, 1, -1):
+                    shifted = np.where(indices < 0, indices.astype(np.int64) + 5, indices.astype(np.int64))
+                    at = axis % 3
+                    grid = np.arange(5).reshape([5 if i == at else 1 for i in range(3)])
+                    expected = np.where(np.expand_dims(shifted, at) == grid, values[1], values[0])
+                    got = self.run_node("OneHot", [indices, np.array(5), values], constants=(1,), axis=axis)
+                    self.check(got, expected.astype(values.dtype))
+        self.check(self.run_node("OneHot", [np.int64(2), np.array([4]), np.float32([0, 1])], constants=(1,)),
+                   np.float32([0, 0, 1, 0]))
+        self.check(self.run_node("OneHot", [np.int64([1]), np.float32([0]), np.float32([0, 1])], constants=(1,)),
+                   np.zeros((1, 0), np.float32))
+
+    def test_reverse_sequence(self):
+        for dtype in (np.float32, np.int8, np.float16, np.int64):
+            x = some(self.rng, dtype, (5, 4, 3))
+            for time, batch in ((0, 1), (1, 0)):
+                lengths = np.array([0, 1, x.shape[time], 2, 3][:x.shape[batch]])
+                expected = x.copy()
+                for b, length in enumerate(lengths):
+                    to = [slice(None)] * 3
+                    to[batch], to[time] = b, slice(0, length)
+                    expected[tuple(to)] = np.flip(x[tuple(to)], 0)
+                self.check(self.run_node("ReverseSequence", [x, lengths], time_axis=time, batch_axis=batch), expected)
+        self.check(self.run_node("ReverseSequence", [x, np.array([99, -5, 2**40, 1])]),
+                   np.stack([x[::-1, 0], x[:, 1], x[::-1, 2], x[:, 3]], 1))
+
+    def test_tensor_scatter(self):
+        for dtype in (np.float32, np.float16, np.int8):
+            past, update = some(self.rng, dtype, (3, 2, 6, 4)), some(self.rng, dtype, (3, 2, 4, 4))
+            for mode, starts in (("linear", [0, 1, 2]), ("circular", [5, 0, 13]), ("linear", None), ("linear", [-1, 4, 99])):
+                expected = past.copy()
+                for b in range(3):
+                    for i in range(4):
+                        place = (starts[b] if starts else 0) + i
+                        place = place % 6 if mode == "circular" else place
+                        if place < 6 and (starts or [0] * 3)[b] >= 0:  # what does not fit is left out
+                            expected[b, :, place] = update[b, :, i]
+                inputs = [past, update] + ([np.array(starts)] if starts else [])
+                self.check(self.run_node("TensorScatter", inputs, mode=mode), expected)
+
     def test_refusals(self):
         x = np.zeros((2, 3), np.float32)
         for op_type, inputs, attributes, words in (
