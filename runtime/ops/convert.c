@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/convert.h"
 #include "ops/map_step.h"
+#include "ops/qmap.h"
 
 #define MAX_SOURCES 3
 
@@ -75,6 +76,21 @@ static rnl_status check_quantize(rnl_dtype precision, const rnl_view *srcs, size
     return RNL_OK;
 }
 
+static bool is_byte(rnl_dtype dtype)
+{
+    return dtype == RNL_U8 || dtype == RNL_I8;
+}
+
+/* Bytes and float32 are qmap's, which has vectors for them. */
+static rnl_status append_bytes(rnl_step_list *list, bool quantizes, const rnl_view *srcs, size_t src_count,
+                               const rnl_view *dst)
+{
+    const rnl_view *zero = src_count == 3 ? &srcs[2] : NULL;
+    const rnl_quantized source = {&srcs[0], quantizes ? NULL : &srcs[1], quantizes ? NULL : zero};
+    const rnl_quantized target = {dst, quantizes ? &srcs[1] : NULL, quantizes ? zero : NULL};
+    return rnl_op_qmap(list, RNL_QMAP_COPY, 0, &source, NULL, &target);
+}
+
 rnl_status rnl_op_quantize(rnl_step_list *list, rnl_dtype precision, bool saturate, const rnl_view *srcs,
                            size_t src_count, const rnl_view *dst)
 {
@@ -85,6 +101,8 @@ rnl_status rnl_op_quantize(rnl_step_list *list, rnl_dtype precision, bool satura
     TRY(check_quantize(precision, srcs, src_count, dst));
     if (rnl_view_elements(dst) == 0)
         return RNL_OK;
+    if (srcs[0].dtype == RNL_F32 && srcs[1].dtype == RNL_F32 && precision == RNL_F32 && is_byte(dst->dtype))
+        return append_bytes(list, true, srcs, src_count, dst);
     rnl_step_begin(&step, list, "quantize:portable", index64);
     rnl_step_define(&step, src_count == 3 ? "OP=OP_QUANTIZE_ZERO" : "OP=OP_QUANTIZE");
     rnl_step_define(&step, "PRECISION=%s", rnl_dtype_define(precision));
@@ -108,6 +126,8 @@ rnl_status rnl_op_dequantize(rnl_step_list *list, const rnl_view *srcs, size_t s
                     rnl_dtype_name(srcs[0].dtype));
     if (rnl_view_elements(dst) == 0)
         return RNL_OK;
+    if (is_byte(srcs[0].dtype) && srcs[1].dtype == RNL_F32)
+        return append_bytes(list, false, srcs, src_count, dst);
     rnl_step_begin(&step, list, "dequantize:portable", index64);
     rnl_step_define(&step, src_count == 3 ? "OP=OP_DEQUANTIZE_ZERO" : "OP=OP_DEQUANTIZE");
     return append(&step, &dims, srcs, src_count, dst);
