@@ -50,9 +50,9 @@ static rnl_type_rule find_rule(const type_rule_row *rules, size_t count, const c
 rnl_type_rule rnl_check_type_rule(const char *domain, const char *op_type)
 {
     static const type_rule_row microsoft[] = {
-        {" EmbedLayerNormalization ", RNL_TYPE_OF_THIRD},
+        {" EmbedLayerNormalization FlexAttention.values ", RNL_TYPE_OF_THIRD},
         {" MatMulIntegerToFloat QLinearConcat ", RNL_TYPE_OF_THIRD},
-        {" QGemm ", RNL_TYPE_UNKNOWN},
+        {" FlexAttention.scores QGemm ", RNL_TYPE_UNKNOWN},
     };
     static const type_rule_row onnx[] = {
         {" Where CastLike RMSNormalization SimplifiedLayerNormalization ", RNL_TYPE_OF_SECOND},

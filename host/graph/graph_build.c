@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "graph/check.h"
 #include "graph/graph_sort.h"
+#include "graph/graph_splice.h"
 #include "graph/upgrade.h"
 #include <string.h>
 
@@ -142,6 +143,7 @@ static void share_constants(const rnl_graph *graph, const rnl_node *node, rnl_gr
 static rnl_status finish_parts(rnl_graph *graph)
 {
     TRY(rnl_graph_upgrade(graph));
+    TRY(rnl_graph_splice(graph));
     TRY(rnl_graph_sort(graph));
     count_initializers(graph);
     TRY(fold_constants(graph));

@@ -148,6 +148,44 @@ rnl_status rnl_infer_attention(rnl_op_context *context)
     return rnl_output_set(context, 3, dtype, scores, 4);
 }
 
+/* ---- FlexAttention in parts ------------------------------------------------------------------------------------- */
+
+/* Both of rank 4, of one batch, and heads of the second that divide those of the first. */
+static rnl_status check_pair(const rnl_op_context *context)
+{
+    const rnl_tensor_desc *a = &context->inputs[0], *b = &context->inputs[1];
+    if (a->rank != 4 || b->rank != 4)
+        return bad_input(context, a->rank == 4 ? 1 : 0, "where rank 4 is needed");
+    if (a->shape[0] != b->shape[0] || b->shape[1] < 1 || a->shape[1] % b->shape[1] != 0)
+        return bad_input(context, 1, "which does not fit the other's");
+    return RNL_OK;
+}
+
+rnl_status rnl_infer_flex_scores(rnl_op_context *context)
+{
+    const rnl_tensor_desc *q = &context->inputs[0], *k = &context->inputs[1];
+    TRY(rnl_infer_begin(context));
+    TRY(rnl_same_dtype(context, 0, 1));
+    TRY(check_attributes(context->node));
+    TRY(check_pair(context));
+    if (q->shape[3] != k->shape[3])
+        return bad_input(context, 1, "which does not fit the query's");
+    const int64_t usual = q->dtype == RNL_F64 ? RNL_F64 : RNL_F32;
+    const int64_t shape[] = {q->shape[0], q->shape[1], q->shape[2], k->shape[2]};
+    return rnl_output_set(context, 0, (rnl_dtype)rnl_node_int(context->node, "softmax_precision", usual), shape, 4);
+}
+
+rnl_status rnl_infer_flex_values(rnl_op_context *context)
+{
+    const rnl_tensor_desc *p = &context->inputs[0], *v = &context->inputs[1], *q = &context->inputs[2];
+    TRY(rnl_infer_begin(context));
+    TRY(check_pair(context));
+    if (p->shape[3] != v->shape[2])
+        return bad_input(context, 1, "which does not fit the scores");
+    const int64_t shape[] = {p->shape[0], p->shape[1], p->shape[2], v->shape[3]};
+    return rnl_output_set(context, 0, q->dtype, shape, 4);
+}
+
 /* ---- RotaryEmbedding ------------------------------------------------------------------------------------------- */
 
 static rnl_status check_cache(const rnl_op_context *context, size_t index, const rnl_rotary_sizes *sizes)

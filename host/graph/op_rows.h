@@ -98,6 +98,8 @@ rnl_status rnl_infer_batch_normalization(rnl_op_context *context);
 rnl_status rnl_infer_instance_normalization(rnl_op_context *context);
 rnl_status rnl_infer_layer_normalization(rnl_op_context *context);
 rnl_status rnl_infer_attention(rnl_op_context *context);
+rnl_status rnl_infer_flex_scores(rnl_op_context *context);
+rnl_status rnl_infer_flex_values(rnl_op_context *context);
 rnl_status rnl_infer_rotary_embedding(rnl_op_context *context);
 rnl_status rnl_infer_bias_gelu(rnl_op_context *context);
 rnl_status rnl_infer_fused_matmul(rnl_op_context *context);

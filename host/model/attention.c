@@ -58,8 +58,8 @@ rnl_status rnl_attention_with_past(rnl_lowering *lowering, size_t past_index, si
 }
 
 /* a times b with the heads that share keys and values as a dimension of their own. */
-static rnl_status product(rnl_lowering *lowering, float alpha, const rnl_view *a, const rnl_view *b,
-                          const rnl_view *target)
+rnl_status rnl_attention_product(rnl_lowering *lowering, float alpha, const rnl_view *a, const rnl_view *b,
+                                 const rnl_view *target)
 {
     rnl_gemm_params params = {.alpha = alpha};
     const int64_t groups = b->shape[1];
@@ -69,7 +69,7 @@ static rnl_status product(rnl_lowering *lowering, float alpha, const rnl_view *a
     return rnl_compose_product(lowering, &params, &left, &right, NULL, &result);
 }
 
-static rnl_view turned(const rnl_view *view)
+rnl_view rnl_attention_turned(const rnl_view *view)
 {
     static const size_t order[] = {0, 1, 3, 2};
     return rnl_view_permute(view, order);
@@ -93,10 +93,10 @@ static rnl_status hand_out(rnl_lowering *lowering, const rnl_attention *attentio
 /* Scores of queries and keys, as softmax takes them. */
 static rnl_status score(rnl_lowering *lowering, const rnl_attention *attention, rnl_view *out_scores)
 {
-    const rnl_view *q = &attention->q, keys = turned(&attention->k);
+    const rnl_view *q = &attention->q, keys = rnl_attention_turned(&attention->k);
     const int64_t shape[] = {q->shape[0], q->shape[1], q->shape[2], keys.shape[3]};
     TRY(rnl_lower_scratch(lowering, q->dtype, 4, shape, RNL_LAYOUT_ROW_MAJOR, out_scores));
-    TRY(product(lowering, attention->scale, q, &keys, out_scores));
+    TRY(rnl_attention_product(lowering, attention->scale, q, &keys, out_scores));
     TRY(hand_out(lowering, attention, RNL_SCORES_RAW, out_scores));
     if (attention->softcap > 0)
         TRY(cap(lowering, (double)attention->softcap, out_scores));
@@ -129,7 +129,7 @@ static rnl_status compute(rnl_lowering *lowering, const rnl_attention *attention
     TRY(score(lowering, attention, &scores));
     TRY(weigh(lowering, attention, &scores));
     TRY(rnl_compose_cast(lowering, &attention->v, scores.dtype, &v));
-    return product(lowering, 1, &scores, &v, &attention->target);
+    return rnl_attention_product(lowering, 1, &scores, &v, &attention->target);
 }
 
 /* Halves are computed in f32 from end to end, and rounded once. */

@@ -26,6 +26,11 @@ typedef struct rnl_attention {
 
 RNL_NODISCARD rnl_status rnl_compose_attention(rnl_lowering *lowering, const rnl_attention *attention);
 
+/* alpha times a times b, whose heads divide those of a. */
+RNL_NODISCARD rnl_status rnl_attention_product(rnl_lowering *lowering, float alpha, const rnl_view *a,
+                                               const rnl_view *b, const rnl_view *target);
+/* Batch, heads, size, sequence. */
+rnl_view rnl_attention_turned(const rnl_view *view);
 /* Batch, sequence, heads * size as batch, heads, sequence, size. */
 rnl_view rnl_attention_heads(const rnl_view *view, int64_t heads);
 /* `past`, if there is one, and `view` behind it, along the sequence, in `target`. */

@@ -193,3 +193,42 @@ rnl_status rnl_lower_attention(rnl_lowering *lowering)
     TRY(find_target(lowering, &sizes, &attention));
     return rnl_compose_attention(lowering, &attention);
 }
+
+/* ---- FlexAttention in parts ------------------------------------------------------------------------------------- */
+
+/* Products of halves are taken in f32. */
+static rnl_dtype wide(rnl_dtype dtype)
+{
+    return dtype == RNL_F64 ? RNL_F64 : RNL_F32;
+}
+
+static rnl_status multiply(rnl_lowering *lowering, rnl_dtype dtype, float scale, const rnl_view *a, const rnl_view *b)
+{
+    rnl_view left, right, target, result;
+    TRY(rnl_compose_cast(lowering, a, dtype, &left));
+    TRY(rnl_compose_cast(lowering, b, dtype, &right));
+    TRY(rnl_lower_output(lowering, 0, RNL_LAYOUT_ROW_MAJOR, &target));
+    if (target.dtype == dtype)
+        return rnl_attention_product(lowering, scale, &left, &right, &target);
+    TRY(rnl_lower_scratch(lowering, dtype, 4, target.shape, RNL_LAYOUT_ROW_MAJOR, &result));
+    TRY(rnl_attention_product(lowering, scale, &left, &right, &result));
+    return rnl_lower_copy(lowering, &result, &target);
+}
+
+rnl_status rnl_lower_flex_scores(rnl_lowering *lowering)
+{
+    rnl_view q, k;
+    TRY(rnl_lower_input(lowering, 0, RNL_LAYOUT_ANY, &q));
+    TRY(rnl_lower_input(lowering, 1, RNL_LAYOUT_ANY, &k));
+    const float usual = q.shape[3] > 0 ? (float)(1 / sqrt((double)q.shape[3])) : 1;
+    k = rnl_attention_turned(&k);
+    return multiply(lowering, wide(q.dtype), rnl_node_float(lowering->context.node, "scale", usual), &q, &k);
+}
+
+rnl_status rnl_lower_flex_values(rnl_lowering *lowering)
+{
+    rnl_view p, v;
+    TRY(rnl_lower_input(lowering, 0, RNL_LAYOUT_ANY, &p));
+    TRY(rnl_lower_input(lowering, 1, RNL_LAYOUT_ANY, &v));
+    return multiply(lowering, wide(v.dtype), 1, &p, &v);
+}

@@ -211,6 +211,8 @@ static const lower_row microsoft_rows[] = {
 /* Of ai.onnx.preview; sorted by name. */
 static const lower_row preview_rows[] = {
     {"FlexAttention", rnl_lower_attention},
+    {"FlexAttention.scores", rnl_lower_flex_scores},
+    {"FlexAttention.values", rnl_lower_flex_values},
 };
 
 static const struct {

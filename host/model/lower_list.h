@@ -55,6 +55,8 @@ rnl_status rnl_lower_batch_norm(rnl_lowering *lowering);
 rnl_status rnl_lower_instance_norm(rnl_lowering *lowering);
 rnl_status rnl_lower_layer_norm(rnl_lowering *lowering);
 rnl_status rnl_lower_attention(rnl_lowering *lowering);
+rnl_status rnl_lower_flex_scores(rnl_lowering *lowering);
+rnl_status rnl_lower_flex_values(rnl_lowering *lowering);
 rnl_status rnl_lower_rotary_embedding(rnl_lowering *lowering);
 rnl_status rnl_lower_bias_gelu(rnl_lowering *lowering); /* BiasGelu, FastGelu */
 rnl_status rnl_lower_quick_gelu(rnl_lowering *lowering);

@@ -148,6 +148,44 @@ class TransformerTest(unittest.TestCase):
             with self.assertRaisesRegex(runnel.Failure, text):
                 self.run_model(model, feed, ["y"], [np.float32])
 
+    def flex(self, feed, score_nodes, scores_in=("s",), scores_out=("m",), extra=(), **attributes):
+        def ends(names):
+            return [helper.make_tensor_value_info(n, TensorProto.FLOAT, None) for n in names]
+
+        scores = helper.make_graph(score_nodes, "scores", ends(scores_in), ends(scores_out))
+        probabilities = helper.make_graph([helper.make_node("Mul", ["p", "half"], ["r"])], "probabilities", ends(["p"]),
+                                          ends(["r"]), [numpy_helper.from_array(np.float32(0.5), "half")])
+        node = helper.make_node("FlexAttention", ["q", "k", "v"], ["y"], domain="ai.onnx.preview", score_mod=scores,
+                                prob_mod=probabilities, **attributes)
+        inputs = [helper.make_tensor_value_info(n, TYPES[a.dtype.type], a.shape) for n, a in feed.items()]
+        graph = helper.make_graph([*extra, node], "g", inputs, ends(["y"]))
+        imports = [helper.make_opsetid("", 26), helper.make_opsetid("ai.onnx.preview", 1)]
+        session = runnel.Session(self.device, helper.make_model(graph, opset_imports=imports, ir_version=10)
+                                 .SerializeToString())
+        try:
+            return session.run(feed)["y"]
+        finally:
+            session.close()
+
+    def test_flex_attention(self):
+        """Modifiers that read values of the graph around them, one of which is made behind them in the file's order."""
+        feed = {"q": self.values(2, 4, 5, 6), "k": self.values(2, 2, 7, 6), "v": self.values(2, 2, 7, 3),
+                "b": self.values(5, 7)}
+        double = helper.make_node("Add", ["b", "b"], ["c"])
+        got = self.flex(feed, [helper.make_node("Add", ["s", "c"], ["t"]), helper.make_node("Add", ["t", "b"], ["m"])],
+                        extra=[double], scale=0.3)
+        k, v = (np.repeat(feed[n].astype(np.float64), 2, 1) for n in "kv")
+        scores = feed["q"] @ k.swapaxes(2, 3) * 0.3 + 3 * feed["b"]
+        shares = np.exp(scores - scores.max(-1, keepdims=True))
+        shares /= shares.sum(-1, keepdims=True)
+        np.testing.assert_allclose(got, shares / 2 @ v, rtol=2e-5, atol=2e-5)
+        with self.assertRaisesRegex(runnel.Failure, "'score_mod' of FlexAttention '' has 2 inputs and 1 outputs"):
+            self.flex(feed, [helper.make_node("Add", ["s", "z"], ["m"])], scores_in=("s", "z"))
+        with self.assertRaisesRegex(runnel.Failure, "has 1 inputs and 2 outputs"):
+            self.flex(feed, [helper.make_node("Abs", ["s"], ["m"])], scores_out=("m", "s"))
+        with self.assertRaisesRegex(runnel.Failure, "input 1 of FlexAttention.values has shape 2x2x7x3"):
+            self.flex(feed, [helper.make_node("Transpose", ["s"], ["m"], perm=[0, 1, 3, 2])])
+
     def test_rotary(self):
         x, cache = self.values(2, 3, 5, 8), self.values(2, 5, 3)
         for interleaved in (0, 1):
