@@ -5,7 +5,7 @@
 
 static const char help_all[] =
     "usage: runnel info [--json]              platforms, devices, capabilities and caches\n"
-    "       runnel info MODEL [--json]        inputs, outputs, metadata and operators of an ONNX model\n"
+    "       runnel info MODEL [options]       inputs, outputs, metadata and operators of an ONNX model\n"
     "       runnel run MODEL [options]        run a model once on an OpenCL device\n"
     "       runnel bench MODEL [options]      how long a run takes, and each of its steps\n"
     "       runnel compare MODEL --against X  where the values of a run differ from another device's or a reference's\n"
@@ -17,14 +17,16 @@ static const char help_all[] =
     "exit codes: 0 done, 1 failed, 2 wrong usage\n";
 
 static const char help_info[] =
-    "usage: runnel info [MODEL] [--json]\n"
+    "usage: runnel info [MODEL [--device SPEC] [--shape [NAME=]1x3x48x320]...] [--json]\n"
     "\n"
     "Without a model: OpenCL platforms, devices and what they can do, which one is the default, and the caches.\n"
     "With a model: its inputs, outputs, opset, metadata, and its operators with whether each is supported;\n"
-    "exit code 1 if one is not.\n"
+    "exit code 1 if one is not. With --device or --shape it is also planned and run once with random inputs, to say\n"
+    "what runs each operator there.\n"
     "\n"
-    "  --json     print JSON\n"
-    "  --help     print this\n";
+    "      --device SPEC, --shape, --threads N  as for `runnel run`\n"
+    "      --json                 print JSON\n"
+    "      --help                 print this\n";
 
 static const char help_run[] =
     "usage: runnel run MODEL [options]\n"

@@ -1,35 +1,47 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* runnel info [MODEL] [--json] */
+/* runnel info [MODEL] [--device SPEC] [--shape ...] [--json] */
 #include "info.h"
 #include "options.h"
 #include "progress.h"
 
 #include <string.h>
 
+static bool is(const char *argument, const char *name)
+{
+    return strcmp(argument, name) == 0;
+}
+
+/* Takes --json out of the arguments, which stay ended by NULL. What stands behind "--" or an option is its value. */
+static bool take_json(int *argc, char **argv)
+{
+    bool found = false;
+    int kept = 1;
+    for (int i = 1; i < *argc; i++) {
+        const bool value =
+            i > 1 && (is(argv[i - 1], "--device") || is(argv[i - 1], "--shape") || is(argv[i - 1], "--"));
+        if (is(argv[i], "--json") && !value)
+            found = true;
+        else
+            argv[kept++] = argv[i];
+    }
+    *argc = kept;
+    argv[kept] = NULL;
+    return found;
+}
+
 rnl_exit rnl_cli_info(int argc, char **argv)
 {
-    const char *model = NULL;
-    bool json = false;
-    bool only_operands = false;
-    char clean[RNL_CLI_NAME_BYTES];
-    for (int i = 1; i < argc; i++) {
-        bool option = !only_operands && argv[i][0] == '-' && argv[i][1];
-        rnl_cli_clean(argv[i], clean, sizeof clean);
-        if (option && (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)) {
-            fputs(rnl_cli_help("info"), stdout);
-            return RNL_EXIT_DONE;
-        }
-        if (option && strcmp(argv[i], "--") == 0)
-            only_operands = true;
-        else if (option && strcmp(argv[i], "--json") == 0)
-            json = true;
-        else if (option)
-            return rnl_cli_usage("info", "unknown option '%s'", clean);
-        else if (model)
-            return rnl_cli_usage("info", "one model at a time: '%s' is one too many", clean);
-        else
-            model = argv[i];
+    rnl_job job = {0};
+    const bool json = take_json(&argc, argv);
+    rnl_exit code = rnl_run_options_parse(argc, argv, &job.options);
+    if (code == RNL_EXIT_DONE && job.options.help) {
+        fputs(rnl_cli_help("info"), stdout);
+    } else if (code == RNL_EXIT_DONE) {
+        rnl_console_open(rnl_verbose_wanted());
+        const bool on_device = job.options.device || job.options.shape_count;
+        code = job.options.model ? rnl_info_model(&job, on_device, json) : rnl_info_devices(json);
     }
-    rnl_console_open(rnl_verbose_wanted());
-    return model ? rnl_info_model(model, json) : rnl_info_devices(json);
+    rnl_console_clear();
+    rnl_job_free(&job);
+    return code;
 }

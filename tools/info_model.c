@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "info.h"
+#include "progress.h"
 #include "values.h"
 
 #include <string.h>
@@ -10,6 +11,8 @@ typedef struct model_facts {
     const rnl_metadata *metadata;
     const rnl_operator_info *operators;
     size_t input_count, output_count, metadata_count, operator_count;
+    const rnl_step_profile *steps; /* of one run; NULL: no device was asked */
+    size_t step_count;
 } model_facts;
 
 /* ---- JSON ----------------------------------------------------------------------------------------------------- */
@@ -45,11 +48,14 @@ static json_t *operators_json(const model_facts *m)
     json_t *rows = json_array();
     for (size_t i = 0; i < m->operator_count; i++) {
         const rnl_operator_info *row = &m->operators[i];
+        rnl_operator_uses uses;
+        rnl_info_find_uses(m->steps, m->step_count, row->op_type, &uses);
         json_array_append_new(rows,
-                              json_pack("{so so sI sI sb so}", "operator", rnl_json_text(row->op_type), "domain",
+                              json_pack("{so so sI sI sb so so}", "operator", rnl_json_text(row->op_type), "domain",
                                         rnl_json_text(row->domain), "count", (json_int_t)row->node_count, "unsupported",
                                         (json_int_t)row->unsupported_count, "supported", row->unsupported_count == 0,
-                                        "reason", row->unsupported_count ? rnl_json_text(row->reason) : json_null()));
+                                        "reason", row->unsupported_count ? rnl_json_text(row->reason) : json_null(),
+                                        "runs_as", m->steps ? rnl_info_uses_json(&uses) : json_null()));
     }
     return rows;
 }
@@ -100,6 +106,17 @@ static void print_metadata(const model_facts *m)
     }
 }
 
+static void print_supported(const model_facts *m, const rnl_operator_info *row)
+{
+    rnl_operator_uses uses;
+    fputs("supported", stdout);
+    if (m->steps) {
+        rnl_info_find_uses(m->steps, m->step_count, row->op_type, &uses);
+        rnl_info_print_uses(&uses);
+    }
+    putchar('\n');
+}
+
 static void print_operators(const model_facts *m)
 {
     char domain[64], op_type[64], reason[512];
@@ -109,7 +126,7 @@ static void print_operators(const model_facts *m)
         printf("operator %s%s%s: %zu, ", domain, domain[0] ? "." : "",
                rnl_cli_clean(row->op_type, op_type, sizeof op_type), row->node_count);
         if (row->unsupported_count == 0)
-            puts("supported");
+            print_supported(m, row);
         else
             printf("%zu NOT supported: %s\n", row->unsupported_count,
                    rnl_cli_clean(row->reason, reason, sizeof reason));
@@ -131,26 +148,44 @@ static void print_text(const model_facts *m)
     print_operators(m);
 }
 
-rnl_exit rnl_info_model(const char *path, bool json)
+static void gather(const rnl_graph *graph, model_facts *m)
 {
-    rnl_graph *graph = NULL;
+    rnl_graph_get_info(graph, &m->info);
+    m->inputs = rnl_graph_inputs(graph, &m->input_count);
+    m->outputs = rnl_graph_outputs(graph, &m->output_count);
+    m->metadata = rnl_graph_metadata(graph, &m->metadata_count);
+}
+
+/* Plans and runs once with inputs that are made up. */
+static rnl_exit try_device(rnl_job *job, bool json, model_facts *m)
+{
+    rnl_exit code = rnl_job_read_inputs(job);
+    if (code == RNL_EXIT_DONE)
+        code = rnl_job_open(job, json ? stderr : stdout);
+    if (code == RNL_EXIT_DONE &&
+        rnl_session_profile(job->session, job->inputs.tensors, job->inputs.count, &m->steps, &m->step_count) != RNL_OK)
+        code = rnl_cli_fail_library("running %s", job->options.model);
+    rnl_console_clear();
+    return code;
+}
+
+rnl_exit rnl_info_model(rnl_job *job, bool on_device, bool json)
+{
     model_facts m = {0};
-    rnl_exit code = RNL_EXIT_DONE;
-    if (rnl_graph_load(path, &graph) != RNL_OK)
-        return rnl_cli_fail_library("%s", "");
-    rnl_graph_get_info(graph, &m.info);
-    m.inputs = rnl_graph_inputs(graph, &m.input_count);
-    m.outputs = rnl_graph_outputs(graph, &m.output_count);
-    m.metadata = rnl_graph_metadata(graph, &m.metadata_count);
-    rnl_status status = rnl_graph_check(graph, &m.operators, &m.operator_count);
+    rnl_exit code = rnl_job_load(job, false);
+    if (code != RNL_EXIT_DONE)
+        return code;
+    gather(job->graph, &m);
+    rnl_status status = rnl_graph_check(job->graph, &m.operators, &m.operator_count);
     if (status != RNL_OK)
-        code = rnl_cli_fail_library("checking %s", path);
-    if (status == RNL_OK || status == RNL_UNIMPLEMENTED) {
-        if (!json)
-            print_text(&m);
-        else if (print_json(&m) != RNL_EXIT_DONE)
-            code = RNL_EXIT_FAILED;
-    }
-    rnl_graph_release(graph);
+        code = rnl_cli_fail_library("checking %s", job->options.model);
+    if (status != RNL_OK && status != RNL_UNIMPLEMENTED)
+        return code;
+    if (on_device && status == RNL_OK)
+        code = try_device(job, json, &m);
+    if (!json)
+        print_text(&m);
+    else if (print_json(&m) != RNL_EXIT_DONE)
+        code = RNL_EXIT_FAILED;
     return code;
 }

@@ -68,10 +68,21 @@ static const struct option compare_options[] = {
     {NULL, 0, NULL, 0},
 };
 
+static const struct option info_options[] = {
+    {"device", required_argument, NULL, LONG_DEVICE},
+    {"shape", required_argument, NULL, LONG_SHAPE},
+    {"threads", required_argument, NULL, LONG_THREADS},
+    {"help", no_argument, NULL, 'h'},
+    {NULL, 0, NULL, 0},
+};
+
 static const struct command {
     const char *name, *letters;
     const struct option *options;
-} commands[] = {{"run", ":hi:o:", run_options}, {"bench", ":hi:", bench_options}, {"compare", ":hi:", compare_options}};
+} commands[] = {{"run", ":hi:o:", run_options},
+                {"bench", ":hi:", bench_options},
+                {"compare", ":hi:", compare_options},
+                {"info", ":h", info_options}};
 static const struct command *command = commands;
 
 static void find_command(const char *name)
@@ -280,6 +291,10 @@ static rnl_exit take_operands(int argc, char **argv, rnl_run_options *options)
     char clean[RNL_CLI_NAME_BYTES];
     if (options->help)
         return RNL_EXIT_DONE;
+    if (optind >= argc && strcmp(command->name, "info") == 0) /* the machine, then */
+        return options->device || options->shape_count
+                   ? rnl_cli_usage(rnl_cli_command(), "--device and --shape need a model")
+                   : RNL_EXIT_DONE;
     if (optind >= argc)
         return rnl_cli_usage(rnl_cli_command(), "no model given");
     if (optind + 1 < argc)

@@ -50,7 +50,8 @@ typedef struct rnl_run_options {
     bool all;
 } rnl_run_options;
 
-/* argv[0] is the command, "run", "bench" or "compare". Free with rnl_run_options_free whatever it returned. */
+/* argv[0] is the command: "run", "bench", "compare" or "info", which alone may come without a model. Free with
+ * rnl_run_options_free whatever it returned. */
 rnl_exit rnl_run_options_parse(int argc, char **argv, rnl_run_options *out_options);
 void rnl_run_options_free(rnl_run_options *options);
 /* The command whose options were parsed last: for messages about its usage. */

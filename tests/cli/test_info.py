@@ -79,6 +79,30 @@ class ModelTest(CommandTest):
         self.assertEqual([(row["operator"], row["count"], row["supported"]) for row in facts["operators"]],
                          [("Add", 1, True), ("MatMul", 1, True), ("Relu", 2, True)])
 
+    def test_on_a_device(self):
+        model = self.sample()
+        result = self.succeed("info", model, "--shape", "x=3x4")
+        self.assertTrue(result.lines[0].startswith("device: "), result.stdout)
+        self.assertRegex(result.line("operator MatMul: "), r"^operator MatMul: 1, supported; \S+ x1$")
+        self.assertRegex(result.line("operator Relu: "), r"^operator Relu: 2, supported; .*x[12]$")
+        facts = json.loads(self.call("info", "--json", model, "--device", "cpu").stdout)
+        rows = {row["operator"]: row["runs_as"] for row in facts["operators"]}
+        self.assertEqual([(use["within"], use["steps"]) for use in rows["MatMul"]], [(False, 1)])
+        self.assertEqual(sum(use["steps"] for use in rows["Relu"]), 2)
+        plain = json.loads(self.succeed("info", "--json", model).stdout)["operators"]
+        self.assertEqual([row["runs_as"] for row in plain], [None, None, None])
+
+    def test_what_is_no_step(self):
+        model = self.model([helper.make_node("Transpose", ["x"], ["t"]), helper.make_node("Relu", ["t"], ["y"])],
+                           [("x", "float32", [2, 3])], [("y", "float32", [3, 2])])
+        result = self.succeed("info", model, "--device", "cpu")
+        self.assertEqual(result.line("operator Transpose: "),
+                         "operator Transpose: 1, supported; no step: views, or computed while planning")
+
+    def test_a_device_that_is_not_there(self):
+        self.refuse("no such device", arguments=["info", self.sample(), "--device", "no such device"])
+        self.misuse("need a model", arguments=["info", "--device", "cpu"], command="info")
+
     def test_free_dimension_without_a_name(self):
         self.assertIn("input x: float32 [?,3]", self.succeed("info", self.identity("float32", [None, 3])).lines)
 
