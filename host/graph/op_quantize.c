@@ -47,10 +47,8 @@ static rnl_status find_axis(const rnl_op_context *context, rnl_quantize *q)
 {
     const rnl_tensor_desc *x = &context->inputs[0];
     TRY(rnl_axis_resolve(rnl_node_int(context->node, "axis", 1), x->rank, "axis", &q->axis));
-    for (size_t i = 0; i < q->axis; i++)
-        q->outer *= x->shape[i];
     q->size = x->shape[q->axis];
-    for (size_t i = q->axis + 1; i < x->rank; i++)
+    for (size_t i = q->axis + 1; i < x->rank && rnl_desc_elements(x) > 0; i++)
         q->inner *= x->shape[i];
     return RNL_OK;
 }
@@ -59,7 +57,7 @@ static rnl_status find_axis(const rnl_op_context *context, rnl_quantize *q)
 static rnl_status find_granularity(const rnl_op_context *context, rnl_quantize *q)
 {
     const rnl_tensor_desc *x = &context->inputs[0], *scale = &context->inputs[1];
-    q->outer = q->inner = 1;
+    q->inner = 1;
     q->size = rnl_desc_elements(x);
     q->block = rnl_node_int(context->node, "block_size", 0);
     if (q->block < 0)

@@ -5,13 +5,13 @@
 
 #include "graph/op.h"
 
-/* The tensor is seen as outer x size x inner; scales and zero points as outer x blocks x inner, or fewer of them. */
+/* The tensor is seen as any x size x inner; scales and zero points as any x blocks x inner, or fewer of them. */
 typedef struct rnl_quantize {
     rnl_dtype output;
     rnl_dtype precision; /* of the division: F32, F16 or BF16 */
     enum { RNL_QUANTIZE_TENSOR, RNL_QUANTIZE_AXIS, RNL_QUANTIZE_BLOCKS } by;
     size_t axis; /* 0 for RNL_QUANTIZE_TENSOR */
-    int64_t outer, size, inner;
+    int64_t size, inner;
     int64_t block, blocks; /* RNL_QUANTIZE_BLOCKS; the last block may be smaller */
 } rnl_quantize;
 
