@@ -43,6 +43,8 @@ static bool type_fits(const rnl_node *node, const rnl_attribute *attribute)
     };
     if (strcmp(attribute->name, "value") == 0)
         return attribute->type == (strcmp(node->op_type, "Pad") == 0 ? RNL_ATTRIBUTE_FLOAT : RNL_ATTRIBUTE_TENSOR);
+    if (strcmp(node->op_type, "Scaler") == 0)
+        return attribute->type == RNL_ATTRIBUTE_FLOATS;
     for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++)
         if (rnl_check_word(rules[i].names, attribute->name))
             return attribute->type == rules[i].type;

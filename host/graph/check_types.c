@@ -49,10 +49,10 @@ static rnl_type_rule find_rule(const type_rule_row *rules, size_t count, const c
 
 rnl_type_rule rnl_check_type_rule(const char *domain, const char *op_type)
 {
-    static const type_rule_row microsoft[] = {
+    static const type_rule_row others[] = {
         {" EmbedLayerNormalization FlexAttention.values ", RNL_TYPE_OF_THIRD},
         {" MatMulIntegerToFloat QLinearConcat ", RNL_TYPE_OF_THIRD},
-        {" FlexAttention.scores QGemm ", RNL_TYPE_UNKNOWN},
+        {" FlexAttention.scores QGemm Scaler Normalizer LinearRegressor ", RNL_TYPE_UNKNOWN},
     };
     static const type_rule_row onnx[] = {
         {" Where CastLike RMSNormalization SimplifiedLayerNormalization ", RNL_TYPE_OF_SECOND},
@@ -69,7 +69,7 @@ rnl_type_rule rnl_check_type_rule(const char *domain, const char *op_type)
          RNL_TYPE_UNKNOWN},
     };
     if (domain[0] != '\0')
-        return find_rule(microsoft, sizeof microsoft / sizeof *microsoft, op_type);
+        return find_rule(others, sizeof others / sizeof *others, op_type);
     return find_rule(onnx, sizeof onnx / sizeof *onnx, op_type);
 }
 

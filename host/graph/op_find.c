@@ -4,7 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const rnl_op_domain *const domains[] = {&rnl_op_domain_onnx, &rnl_op_domain_microsoft, &rnl_op_domain_preview};
+static const rnl_op_domain *const domains[] = {&rnl_op_domain_onnx, &rnl_op_domain_microsoft, &rnl_op_domain_ml,
+                                               &rnl_op_domain_preview};
 
 static const rnl_op_domain *find_domain(const char *name)
 {

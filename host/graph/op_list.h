@@ -11,7 +11,7 @@ typedef struct rnl_op_domain {
     size_t count;
 } rnl_op_domain;
 
-extern const rnl_op_domain rnl_op_domain_onnx, rnl_op_domain_microsoft, rnl_op_domain_preview;
+extern const rnl_op_domain rnl_op_domain_onnx, rnl_op_domain_microsoft, rnl_op_domain_ml, rnl_op_domain_preview;
 
 #define BIT(type) RNL_TYPE_BIT(RNL_##type)
 #define FLOATS RNL_TYPES_FLOAT_64

@@ -133,6 +133,13 @@ rnl_status rnl_infer_qgemm(rnl_op_context *context);
 rnl_status rnl_infer_dynamic_quantize_matmul(rnl_op_context *context);
 rnl_status rnl_infer_matmul_integer_to_float(rnl_op_context *context);
 
+/* op_ml.c */
+rnl_status rnl_infer_feature_extractor(rnl_op_context *context);
+rnl_status rnl_infer_scaler(rnl_op_context *context);
+rnl_status rnl_infer_normalizer(rnl_op_context *context);
+rnl_status rnl_infer_linear_regressor(rnl_op_context *context);
+rnl_status rnl_infer_trees(rnl_op_context *context);
+
 /* op_recurrent.c, op_linear_attention.c, op_loss.c */
 rnl_status rnl_infer_recurrent(rnl_op_context *context);
 rnl_status rnl_infer_linear_attention(rnl_op_context *context);

@@ -208,6 +208,16 @@ static const lower_row microsoft_rows[] = {
     {"SkipSimplifiedLayerNormalization", rnl_lower_skip_normalization},
 };
 
+/* Of ai.onnx.ml; sorted by name. */
+static const lower_row ml_rows[] = {
+    {"ArrayFeatureExtractor", rnl_lower_feature_extractor},
+    {"Binarizer", rnl_lower_binarizer},
+    {"LinearRegressor", rnl_lower_linear_regressor},
+    {"Normalizer", rnl_lower_normalizer},
+    {"Scaler", rnl_lower_scaler},
+    {"TreeEnsemble", rnl_lower_trees},
+};
+
 /* Of ai.onnx.preview; sorted by name. */
 static const lower_row preview_rows[] = {
     {"FlexAttention", rnl_lower_attention},
@@ -222,6 +232,7 @@ static const struct {
 } domains[] = {
     {"", onnx_rows, sizeof onnx_rows / sizeof *onnx_rows},
     {"com.microsoft", microsoft_rows, sizeof microsoft_rows / sizeof *microsoft_rows},
+    {"ai.onnx.ml", ml_rows, sizeof ml_rows / sizeof *ml_rows},
     {"ai.onnx.preview", preview_rows, sizeof preview_rows / sizeof *preview_rows},
 };
 

@@ -77,6 +77,17 @@ rnl_status rnl_lower_linear_attention(rnl_lowering *lowering);
 rnl_status rnl_lower_causal_conv(rnl_lowering *lowering);
 rnl_status rnl_lower_loss(rnl_lowering *lowering);
 
+/* ai.onnx.ml */
+rnl_status rnl_lower_feature_extractor(rnl_lowering *lowering);
+rnl_status rnl_lower_binarizer(rnl_lowering *lowering);
+rnl_status rnl_lower_scaler(rnl_lowering *lowering);
+rnl_status rnl_lower_normalizer(rnl_lowering *lowering);
+rnl_status rnl_lower_linear_regressor(rnl_lowering *lowering);
+rnl_status rnl_lower_trees(rnl_lowering *lowering);
+/* Scores as they are (0), their softmax along each row (1) or their logistic function (2). */
+rnl_status rnl_lower_post_transform(rnl_lowering *lowering, int transform, const rnl_view *scores,
+                                    const rnl_view *target);
+
 rnl_status rnl_lower_conv(rnl_lowering *lowering);
 rnl_status rnl_lower_conv_transpose(rnl_lowering *lowering);
 rnl_status rnl_lower_pool(rnl_lowering *lowering);

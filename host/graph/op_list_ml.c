@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The operators of ai.onnx.ml on numbers: sorted by name. */
+#include "graph/op_list.h"
+
+#define FEATURES (BIT(F32) | BIT(F64) | BIT(I32) | BIT(I64))
+
+static const rnl_op_schema *const rows[] = {
+    ROW("ArrayFeatureExtractor", 1, 5, 2, 2, 1, FEATURES, 0, rnl_infer_feature_extractor, NULL, ""),
+    ROW("Binarizer", 1, 5, 1, 1, 1, FEATURES, 0, rnl_infer_unary, NULL, " threshold "),
+    ROW("LinearRegressor", 1, 5, 1, 1, 1, FEATURES, 0, rnl_infer_linear_regressor, NULL,
+        " coefficients intercepts post_transform targets "),
+    ROW("Normalizer", 1, 5, 1, 1, 1, FEATURES, 0, rnl_infer_normalizer, NULL, " norm "),
+    ROW("Scaler", 1, 5, 1, 1, 1, FEATURES, 0, rnl_infer_scaler, NULL, " offset scale "),
+    ROW("TreeEnsemble", 5, 5, 1, 1, 1, BIT(F16) | BIT(F32) | BIT(F64), 0, rnl_infer_trees, NULL,
+        " aggregate_function leaf_targetids leaf_weights membership_values n_targets nodes_falseleafs "
+        "nodes_falsenodeids "
+        "nodes_featureids nodes_hitrates nodes_missing_value_tracks_true nodes_modes nodes_splits nodes_trueleafs "
+        "nodes_truenodeids post_transform tree_roots "),
+};
+
+const rnl_op_domain rnl_op_domain_ml = {"ai.onnx.ml", rows, sizeof rows / sizeof *rows};
