@@ -92,7 +92,9 @@ static rnl_status lower_weight_matrix(rnl_lowering *lowering, const rnl_view *we
 {
     rnl_view turned = channels_behind(weight), copy = turned;
     int64_t depth = weight->shape[0] ? rnl_view_elements(weight) / weight->shape[0] : 0, stride = 1;
-    if (pointwise) {
+    if (weight->slot == RNL_NO_SLOT) { /* a constant, which is read packed */
+        copy.stride[0] = depth;
+    } else if (pointwise) {
         stride = weight->stride[1];
         copy.stride[0] = weight->stride[0];
     } else {
@@ -130,11 +132,12 @@ static rnl_status lower_as_product(rnl_lowering *lowering, const rnl_window *win
     return rnl_lower_product(lowering, &matrices);
 }
 
-static rnl_status lower_directly(rnl_lowering *lowering, const rnl_window *window, const rnl_product *p)
+static rnl_status lower_directly(rnl_lowering *lowering, const rnl_window *window, rnl_product *p)
 {
     rnl_qconv_params params = params_of(window, p);
     size_t rank = p->target.rank;
     rnl_view sums;
+    TRY(rnl_lower_plain_factor(lowering, p));
     if (p->target.dtype == RNL_I32)
         return rnl_op_qconv(lowering->list, &params, &p->a, &p->b, &p->target);
     TRY(rnl_lower_scratch(lowering, RNL_I32, rank, p->target.shape, RNL_LAYOUT_CHANNELS_LAST, &sums));

@@ -2,6 +2,7 @@
 /* Products of quantised matrices. */
 #include "model/lower_quantized.h"
 
+#include "graph/op_common.h"
 #include "model/lower_list.h"
 #include "model/matrix.h"
 #include "ops/reduce.h"
@@ -100,10 +101,23 @@ static bool ends_itself(const rnl_product *p)
            rnl_is_single(&p->y_scale) && rnl_is_single(&p->y_zero) && p->alpha == 1.0f && p->target.dtype != RNL_F16;
 }
 
+/* Where `b` is a constant, the form that products read best, which the model keeps. */
+static rnl_status lower_packed(rnl_lowering *lowering, rnl_product *p, rnl_view *packed, rnl_qgemm_params *params)
+{
+    if (p->b_constant == RNL_NO_VALUE)
+        return RNL_OK;
+    const rnl_weight_key key = {p->b_constant, p->b_packing, 0, RNL_NO_NODE, RNL_NO_NODE};
+    TRY(rnl_lower_weight(lowering, &key, NULL, 0, packed));
+    params->packed_b = packed;
+    p->b.slot = packed->slot;
+    return RNL_OK;
+}
+
 rnl_status rnl_lower_product(rnl_lowering *lowering, rnl_product *p)
 {
     rnl_qgemm_params params = {.a_zero_point = &p->a_zero, .b_zero_point = &p->b_zero};
-    rnl_view sums;
+    rnl_view sums, packed;
+    TRY(lower_packed(lowering, p, &packed, &params));
     rnl_matrix_of_vectors(&p->a, &p->b, &p->target);
     if (ends_itself(p)) {
         params.bias = &p->bias;
@@ -121,16 +135,41 @@ rnl_status rnl_lower_product(rnl_lowering *lowering, rnl_product *p)
                        &(rnl_quantized){&p->bias, &b_scale, NULL}, &(rnl_quantized){&p->target, &y_scale, &y_zero});
 }
 
+/* A constant matrix, or a convolution's weights, is not placed before it is packed. */
+static bool take_constant(const rnl_lowering *lowering, uint32_t index, bool convolves, rnl_product *p)
+{
+    const uint32_t value = lowering->context.node->inputs[index];
+    const rnl_tensor_desc *desc = &lowering->context.inputs[index];
+    p->b_index = index;
+    p->b_packing = convolves ? RNL_PACKING_BYTES_WINDOWS : RNL_PACKING_BYTES;
+    if (!lowering->planner->model->constants.tensors[value] || rnl_desc_elements(desc) == 0 ||
+        (!convolves && desc->rank != 2))
+        return false;
+    p->b_constant = value;
+    p->b = rnl_view_row_major(RNL_NO_SLOT, desc->dtype, desc->rank, desc->shape);
+    return true;
+}
+
+rnl_status rnl_lower_plain_factor(rnl_lowering *lowering, rnl_product *p)
+{
+    if (p->b_constant == RNL_NO_VALUE)
+        return RNL_OK;
+    p->b_constant = RNL_NO_VALUE;
+    return rnl_lower_input(lowering, p->b_index, RNL_LAYOUT_ANY, &p->b);
+}
+
 rnl_status rnl_lower_product_inputs(rnl_lowering *lowering, const uint32_t indices[9], rnl_layout layout,
                                     rnl_product *p)
 {
     rnl_view *views[9] = {&p->a,      &p->a_scale, &p->a_zero,  &p->b,     &p->b_scale,
                           &p->b_zero, &p->bias,    &p->y_scale, &p->y_zero};
-    *p = (rnl_product){.alpha = 1};
+    *p = (rnl_product){.alpha = 1, .b_constant = RNL_NO_VALUE};
     for (size_t i = 0; i < 9; i++) {
         bool is_scale = i == 1 || i == 4 || i == 7;
         views[i]->slot = RNL_NO_SLOT;
         if (indices[i] == RNL_NO_VALUE)
+            continue;
+        if (i == 3 && take_constant(lowering, indices[i], layout == RNL_LAYOUT_CHANNELS_LAST, p))
             continue;
         if (is_scale)
             TRY(rnl_lower_scale(lowering, indices[i], views[i]));
@@ -176,8 +215,10 @@ rnl_status rnl_lower_qgemm(rnl_lowering *lowering)
     flatten_row(&p.bias);
     if (rnl_node_int(node, "transA", 0))
         rnl_matrix_transpose(&p.a);
-    if (rnl_node_int(node, "transB", 0))
+    if (rnl_node_int(node, "transB", 0)) {
         rnl_matrix_transpose(&p.b);
+        p.b_packing = RNL_PACKING_BYTES_TURNED;
+    }
     return rnl_lower_product(lowering, &p);
 }
 

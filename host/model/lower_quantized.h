@@ -21,10 +21,19 @@ RNL_NODISCARD rnl_status rnl_lower_integer_product(rnl_lowering *lowering, rnl_q
 typedef struct rnl_product {
     rnl_view a, a_scale, a_zero, b, b_scale, b_zero, bias, y_scale, y_zero, target;
     float alpha;
+    /* Of a constant that is packed once for the model: `b` has its shape and no slot then. */
+    uint32_t b_constant; /* RNL_NO_VALUE: none */
+    uint32_t b_index;    /* of the input */
+    rnl_packing b_packing;
 } rnl_product;
-/* From a list of the inputs' indices in that order, RNL_NO_VALUE: not there. The target is output 0, in this layout. */
+/*
+ * From a list of the inputs' indices in that order, RNL_NO_VALUE: not there. The target is output 0, in this layout:
+ * channels last for a convolution.
+ */
 RNL_NODISCARD rnl_status rnl_lower_product_inputs(rnl_lowering *lowering, const uint32_t indices[9], rnl_layout layout,
                                                   rnl_product *out_product);
+/* Has `b` lie in memory as it is, for what does not read it packed. */
+RNL_NODISCARD rnl_status rnl_lower_plain_factor(rnl_lowering *lowering, rnl_product *product);
 /* Scales of `a` and of the result, and zero points, are one or one for each row; those of `b`, and the bias, for each
  * column. */
 RNL_NODISCARD rnl_status rnl_lower_product(rnl_lowering *lowering, rnl_product *product);

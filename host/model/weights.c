@@ -111,7 +111,18 @@ static rnl_status describe_turned(const rnl_host_tensor *tensor, rnl_weight *wei
     return RNL_OK;
 }
 
-static rnl_status describe(const rnl_host_tensor *tensor, rnl_weight *weight)
+static rnl_status describe_bytes(const rnl_weights *weights, const rnl_host_tensor *tensor, rnl_weight *weight)
+{
+    const rnl_qgemm_source source = rnl_weights_bytes_source(tensor, weight->key.packing);
+    const int64_t shape[2] = {source.outer * source.inner, source.columns};
+    const rnl_view matrix = rnl_view_row_major(0, tensor->dtype, 2, shape);
+    TRY(rnl_qgemm_packed_bytes(weights->device, &matrix, &weight->size_bytes));
+    weight->view =
+        rnl_view_row_major(0, RNL_I32, 1, (const int64_t[]){(int64_t)(weight->size_bytes / sizeof(int32_t))});
+    return RNL_OK;
+}
+
+static rnl_status describe(const rnl_weights *weights, const rnl_host_tensor *tensor, rnl_weight *weight)
 {
     int64_t elements = 0;
     rnl_packing packing = weight->key.packing;
@@ -127,6 +138,8 @@ static rnl_status describe(const rnl_host_tensor *tensor, rnl_weight *weight)
     }
     if (packing == RNL_PACKING_TURNED)
         return describe_turned(tensor, weight);
+    if (rnl_packing_is_bytes(packing))
+        return describe_bytes(weights, tensor, weight);
     rnl_conv_weight_layout(rnl_packing_is_transposed(packing), weight->key.groups, 0, tensor->dtype, tensor->rank,
                            tensor->shape, &weight->view, &elements);
     if (elements < 0 || !rnl_size_mul((size_t)elements, rnl_dtype_bytes(tensor->dtype), &weight->size_bytes))
@@ -151,7 +164,7 @@ static rnl_status add(rnl_weights *weights, const double *numbers, size_t count,
     rnl_status status = RNL_OK;
     GOTO(rnl_grow(&weights->items, &weights->capacity, weights->count + 1, sizeof *weights->items));
     GOTO(keep_numbers(numbers, count, weight));
-    GOTO(describe(constant, weight));
+    GOTO(describe(weights, constant, weight));
     GOTO(find_place(weights, weight));
     weights->blocks[weight->block].used_bytes = weight->offset_bytes + weight->size_bytes;
     weight->next = weights->first[weight->key.value];

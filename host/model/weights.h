@@ -4,7 +4,7 @@
 #define RUNNEL_MODEL_WEIGHTS_H
 
 #include "graph/graph.h"
-#include "ops/op.h"
+#include "ops/qgemm.h"
 #include <pthread.h>
 
 typedef enum rnl_packing {
@@ -14,6 +14,9 @@ typedef enum rnl_packing {
     RNL_PACKING_MATRIX,         /* K x N, as the weights of a convolution of single pixels */
     RNL_PACKING_MATRIX_TURNED,  /* N x K, the same */
     RNL_PACKING_TURNED,         /* …, K as a matrix K x …; halves as float32 */
+    RNL_PACKING_BYTES,          /* K x N of 8 bits, as rnl_op_qgemm reads it best */
+    RNL_PACKING_BYTES_TURNED,   /* N x K, the same */
+    RNL_PACKING_BYTES_WINDOWS,  /* a convolution's weights M x C x …, the same as a matrix (…, C) x M */
     RNL_PACKING_SCALE,          /* not the value but a float vector, made while planning: factors … */
     RNL_PACKING_SHIFT           /* … and what is added */
 } rnl_packing;
@@ -100,6 +103,14 @@ static inline bool rnl_packing_is_transposed(rnl_packing packing)
 {
     return packing == RNL_PACKING_CONV_TRANSPOSE || packing == RNL_PACKING_MATRIX;
 }
+
+/* A factor of 8-bit integers, packed for products. */
+static inline bool rnl_packing_is_bytes(rnl_packing packing)
+{
+    return packing >= RNL_PACKING_BYTES && packing <= RNL_PACKING_BYTES_WINDOWS;
+}
+/* How such a factor lies in its tensor, whose rank fits the packing. */
+rnl_qgemm_source rnl_weights_bytes_source(const rnl_host_tensor *tensor, rnl_packing packing);
 
 /* Fills the blocks and items that are not ready, and waits; the caller holds the lock. */
 RNL_NODISCARD rnl_status rnl_weights_fill(rnl_weights *weights);

@@ -97,9 +97,30 @@ static void fill_turned(const rnl_host_tensor *tensor, const rnl_view *view, voi
                 }
 }
 
+rnl_qgemm_source rnl_weights_bytes_source(const rnl_host_tensor *tensor, rnl_packing packing)
+{
+    const int64_t *shape = tensor->shape;
+    int64_t taps = 1;
+    for (size_t i = 2; i < tensor->rank; i++)
+        taps *= shape[i];
+    if (packing == RNL_PACKING_BYTES_WINDOWS)
+        return (rnl_qgemm_source){tensor->dtype, taps, shape[1], shape[0], 1, taps, shape[1] * taps};
+    if (packing == RNL_PACKING_BYTES_TURNED)
+        return (rnl_qgemm_source){tensor->dtype, 1, shape[1], shape[0], 0, 1, shape[1]};
+    return (rnl_qgemm_source){tensor->dtype, 1, shape[0], shape[1], 0, shape[1], 1};
+}
+
+static void fill_bytes(const rnl_host_tensor *tensor, rnl_packing packing, void *target)
+{
+    const rnl_qgemm_source source = rnl_weights_bytes_source(tensor, packing);
+    rnl_qgemm_pack_host(&source, tensor->data, target);
+}
+
 static void fill_packed(const rnl_host_tensor *tensor, const rnl_weight *weight, void *target)
 {
-    if (weight->key.packing == RNL_PACKING_TURNED)
+    if (rnl_packing_is_bytes(weight->key.packing))
+        fill_bytes(tensor, weight->key.packing, target);
+    else if (weight->key.packing == RNL_PACKING_TURNED)
         fill_turned(tensor, &weight->view, target);
     else
         rnl_conv_pack(rnl_packing_is_transposed(weight->key.packing), weight->key.groups, tensor->dtype, tensor->rank,

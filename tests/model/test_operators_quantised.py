@@ -6,8 +6,9 @@ import sys
 import unittest
 
 import numpy as np
+import onnx
 import onnxruntime
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 import runnel  # noqa: E402
@@ -30,6 +31,16 @@ def make_model(operator, inputs, outputs=("y",), domain="", opset=21, types=None
     imports = [helper.make_opsetid("", opset), helper.make_opsetid("com.microsoft", 1)]
     return helper.make_model(helper.make_graph([node], "g", given, results), opset_imports=imports,
                              ir_version=8).SerializeToString()
+
+
+def with_constants(model, arrays):
+    """These inputs as initialisers."""
+    model = onnx.load_from_string(model)
+    kept = [value for value in model.graph.input if value.name not in arrays]
+    del model.graph.input[:]
+    model.graph.input.extend(kept)
+    model.graph.initializer.extend(numpy_helper.from_array(array, name) for name, array in arrays.items())
+    return model.SerializeToString()
 
 
 def random_bytes(rng, dtype, shape):
@@ -88,12 +99,23 @@ class QuantisedTest(unittest.TestCase):
     def tearDownClass(cls):
         cls.device.close()
 
-    def run_runnel(self, model, inputs):
+    def run_session(self, model, inputs):
         session = runnel.Session(self.device, model)
         try:
-            return session.run({name: array for name, array in inputs.items() if array is not None})
+            return session.run(inputs)
         finally:
             session.close()
+
+    def run_runnel(self, model, inputs):
+        """Also with all but the first input as constants, whose packing is another way to the same result."""
+        given = {name: np.asarray(array) for name, array in inputs.items() if array is not None}
+        results = self.run_session(model, given)
+        first = next(iter(given))
+        again = self.run_session(with_constants(model, {n: a for n, a in given.items() if n != first}),
+                                 {first: given[first]})
+        for name, array in results.items():
+            np.testing.assert_array_equal(array, again[name])
+        return results
 
     def run_onnxruntime(self, model, inputs):
         session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])

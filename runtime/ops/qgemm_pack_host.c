@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Packing on the host what clkernels/qgemm_pack.cl packs on the device. */
+#include "ops/qgemm_pack.h"
+#include <string.h>
+
+/* Four of k of a column, as signed bytes from the lowest bits on; those behind the last k are 0. */
+static uint32_t four_of(const rnl_qgemm_source *source, const uint8_t *column, int64_t k, uint8_t flip, int32_t *sum)
+{
+    uint32_t word = 0;
+    for (int64_t i = 0; i < 4 && k + i < source->outer * source->inner; ++i) {
+        const int64_t outer = (k + i) / source->inner, inner = (k + i) - outer * source->inner;
+        const uint8_t byte = column[outer * source->outer_stride + inner * source->inner_stride] ^ flip;
+        *sum += (int8_t)byte;
+        word |= (uint32_t)byte << (8 * i);
+    }
+    return word;
+}
+
+void rnl_qgemm_pack_host(const rnl_qgemm_source *source, const void *bytes, void *target)
+{
+    const int64_t k = source->outer * source->inner, rows = 1 + (k + 3) / 4;
+    const uint8_t flip = (uint8_t)rnl_qgemm_flip(source->dtype, true);
+    uint32_t *words = target;
+    for (int64_t first = 0; first < source->columns; first += RNL_QGEMM_PANEL, words += rows * RNL_QGEMM_PANEL) {
+        memset(words, 0, (size_t)rows * RNL_QGEMM_PANEL * sizeof *words);
+        for (int64_t lane = 0; lane < RNL_QGEMM_PANEL && first + lane < source->columns; ++lane) {
+            const uint8_t *column = (const uint8_t *)bytes + (first + lane) * source->column_stride;
+            int32_t sum = 0;
+            for (int64_t row = 1; row < rows; ++row)
+                words[row * RNL_QGEMM_PANEL + lane] = four_of(source, column, 4 * (row - 1), flip, &sum);
+            words[lane] = (uint32_t)sum;
+        }
+    }
+}
