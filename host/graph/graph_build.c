@@ -59,6 +59,7 @@ static bool is_value_attribute(const rnl_attribute *attribute)
         const char *name;
         rnl_attribute_type type;
     } forms[] = {{"value", RNL_ATTRIBUTE_TENSOR},
+                 {"sparse_value", RNL_ATTRIBUTE_TENSOR}, /* made dense by the reader */
                  {"value_float", RNL_ATTRIBUTE_FLOAT},
                  {"value_floats", RNL_ATTRIBUTE_FLOATS},
                  {"value_int", RNL_ATTRIBUTE_INT},

@@ -7,10 +7,11 @@
 #include <string.h>
 
 #define MAX_TYPE 14 /* AttributeProto.AttributeType */
+#define SPARSE_TENSOR 11
 
 typedef struct attribute_fields {
     rnl_reader *reader;
-    rnl_view_field name, s, t, g, reference;
+    rnl_view_field name, s, t, g, sparse, reference;
 } attribute_fields;
 
 /* Room for one more element of the list that is being read. */
@@ -121,14 +122,17 @@ static rnl_status read_lists(rnl_reader *reader, rnl_attribute *attribute)
     return RNL_OK;
 }
 
-static rnl_status read_attribute_tensor(rnl_reader *reader, rnl_view bytes, rnl_attribute *attribute)
+/* A sparse tensor becomes a dense one, and the attribute one of tensors. */
+static rnl_status read_attribute_tensor(rnl_reader *reader, rnl_view bytes, bool sparse, rnl_attribute *attribute)
 {
     if (!bytes.data)
         return FAIL(RNL_INVALID_ARGUMENT, "the attribute '%s' has no tensor", attribute->name);
     rnl_host_tensor *tensor;
     rnl_view name;
     TRY(rnl_zone_alloc(&reader->graph->zone, 1, sizeof *tensor, &tensor));
-    TRY(rnl_onnx_read_tensor(reader, bytes, attribute->name, &name, tensor));
+    TRY(sparse ? rnl_onnx_read_sparse(reader, bytes, attribute->name, &name, tensor)
+               : rnl_onnx_read_tensor(reader, bytes, attribute->name, &name, tensor));
+    attribute->type = RNL_ATTRIBUTE_TENSOR;
     attribute->tensor = tensor;
     return RNL_OK;
 }
@@ -136,7 +140,7 @@ static rnl_status read_attribute_tensor(rnl_reader *reader, rnl_view bytes, rnl_
 static rnl_status read_contents(rnl_reader *reader, const rnl_pb_Attribute *message, const attribute_fields *fields,
                                 rnl_attribute *attribute)
 {
-    switch (attribute->type) {
+    switch ((int)attribute->type) {
     case RNL_ATTRIBUTE_FLOAT:
         attribute->f = message->f;
         return RNL_OK;
@@ -146,7 +150,9 @@ static rnl_status read_contents(rnl_reader *reader, const rnl_pb_Attribute *mess
     case RNL_ATTRIBUTE_STRING:
         return rnl_onnx_text(reader, fields->s.view, &attribute->s);
     case RNL_ATTRIBUTE_TENSOR:
-        return read_attribute_tensor(reader, fields->t.view, attribute);
+        return read_attribute_tensor(reader, fields->t.view, false, attribute);
+    case SPARSE_TENSOR:
+        return read_attribute_tensor(reader, fields->sparse.view, true, attribute);
     case RNL_ATTRIBUTE_GRAPH:
         if (!fields->g.view.data)
             return FAIL(RNL_INVALID_ARGUMENT, "the attribute '%s' has no graph", attribute->name);
@@ -194,11 +200,12 @@ static rnl_status add_attribute(rnl_reader *reader, const rnl_pb_Attribute *mess
 rnl_status rnl_onnx_read_attribute(rnl_reader *reader, rnl_view bytes)
 {
     const rnl_view_field none = {.reader = reader};
-    attribute_fields fields = {reader, none, none, none, none, none};
+    attribute_fields fields = {reader, none, none, none, none, none, none};
     rnl_pb_Attribute message = {.name = RNL_ONNX_VIEW(&fields.name),
                                 .s = RNL_ONNX_VIEW(&fields.s),
                                 .t = RNL_ONNX_VIEW(&fields.t),
                                 .g = RNL_ONNX_VIEW(&fields.g),
+                                .sparse_tensor = RNL_ONNX_VIEW(&fields.sparse),
                                 .floats = {{on_float}, reader},
                                 .ints = {{on_int}, reader},
                                 .strings = {{on_string}, reader},

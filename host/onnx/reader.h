@@ -3,7 +3,7 @@
  * The reader's parts, in the order in which a file passes through them: load.c opens it, model.c reads the outermost
  * message, survey.c walks all nested messages once (depth, counts), values.c makes the values that the file gives,
  * node.c, attribute.c and subgraph.c the nodes; functions.c looks at the model's functions before, inline.c puts their
- * nodes where they are called. tensor.c and tensor_data.c read tensors, external.c their data in other files.
+ * nodes where they are called. tensor.c, sparse.c and tensor_data.c read tensors, external.c their data in other files.
  */
 #ifndef RUNNEL_ONNX_READER_H
 #define RUNNEL_ONNX_READER_H
@@ -86,6 +86,7 @@ typedef struct rnl_reader {
     struct rnl_reader *parent; /* of the graph that has this one in a node; NULL: the model's own */
     rnl_graph *graph;
     size_t value_capacity; /* of graph->values */
+    size_t sparse_bytes;   /* that sparse tensors have taken; of the model's own reader */
     const char *label;     /* names the model in messages */
     rnl_view file;
     rnl_status status; /* the first failure inside a callback */
@@ -271,6 +272,9 @@ RNL_NODISCARD rnl_status rnl_onnx_read_subgraph(rnl_reader *reader, rnl_view byt
 
 /* `what` names the tensor when it has no name of its own. */
 RNL_NODISCARD rnl_status rnl_onnx_read_tensor(rnl_reader *reader, rnl_view bytes, const char *what, rnl_view *out_name,
+                                              rnl_host_tensor *out_tensor);
+/* The same of a sparse tensor, as a dense one; the name is that of its values. */
+RNL_NODISCARD rnl_status rnl_onnx_read_sparse(rnl_reader *reader, rnl_view bytes, const char *what, rnl_view *out_name,
                                               rnl_host_tensor *out_tensor);
 /* The elements of a tensor that is not given as raw bytes. `tensor` has type and shape. */
 RNL_NODISCARD rnl_status rnl_onnx_read_elements(rnl_reader *reader, rnl_view bytes, rnl_host_tensor *tensor);

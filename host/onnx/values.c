@@ -88,16 +88,12 @@ static rnl_status read_initializer(rnl_reader *reader, rnl_view bytes)
     return add_constant(reader, name, &tensor);
 }
 
-/* Sparse tensors have their name in the tensor of their values. Their users are refused by the check. */
 static rnl_status read_sparse(rnl_reader *reader, rnl_view bytes)
 {
-    rnl_view_field values = {.reader = reader}, name = {.reader = reader};
-    rnl_pb_SparseTensor message = {.values = RNL_ONNX_VIEW(&values)};
-    TRY(rnl_onnx_decode(reader, bytes, rnl_pb_SparseTensor_fields, &message, "a sparse initialiser"));
-    rnl_pb_Tensor tensor = {.name = RNL_ONNX_VIEW(&name)};
-    TRY(rnl_onnx_decode(reader, values.view, rnl_pb_Tensor_fields, &tensor, "a sparse initialiser"));
-    rnl_host_tensor none = {.dtype = (rnl_dtype)RNL_NOT_A_TENSOR};
-    return add_constant(reader, name.view, &none);
+    rnl_view name;
+    rnl_host_tensor tensor;
+    TRY(rnl_onnx_read_sparse(reader, bytes, "a sparse initialiser", &name, &tensor));
+    return add_constant(reader, name, &tensor);
 }
 
 static bool on_initializer(pb_istream_t *stream, const pb_field_t *field, void **arg)
