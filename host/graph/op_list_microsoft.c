@@ -14,6 +14,8 @@ static const rnl_op_schema *const rows[] = {
     ROW("FusedMatMul", 1, 1, 2, 2, 1, FLOATS, 0, rnl_infer_fused_matmul, NULL,
         " alpha transA transB transBatchA transBatchB "),
     ROW("Gelu", 1, 1, 1, 1, 1, FLOATS, 0, rnl_infer_unary, rnl_evaluate_unary, ""),
+    ROW("GroupQueryAttention", 1, 1, 1, 11, 3, FLOATS, INPUT(6), rnl_infer_group_query_attention, NULL,
+        " causal do_rotary kv_num_heads local_window_size num_heads rotary_interleaved scale smooth_softmax softcap "),
     ROW("MatMulIntegerToFloat", 1, 1, 4, 7, 1, BYTES, 0, rnl_infer_matmul_integer_to_float, NULL, ""),
     ROW("MatMulNBits", 1, 1, 3, 6, 1, RNL_TYPES_FLOAT, 0, rnl_infer_matmul_nbits, NULL,
         " K N accuracy_level bits block_size weight_prepacked "),

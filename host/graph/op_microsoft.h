@@ -13,5 +13,8 @@ RNL_NODISCARD rnl_status rnl_microsoft_rotary_resolve(const rnl_op_context *cont
 /* Attention and MultiHeadAttention; sizes.packed says how the output lies, which is always so. */
 RNL_NODISCARD rnl_status rnl_microsoft_attention_resolve(const rnl_op_context *context, rnl_attention_sizes *out_sizes);
 RNL_NODISCARD rnl_status rnl_multi_head_resolve(const rnl_op_context *context, rnl_attention_sizes *out_sizes);
+/* total_sequence_length must be known; *out_total is that. */
+RNL_NODISCARD rnl_status rnl_group_query_resolve(const rnl_op_context *context, rnl_attention_sizes *out_sizes,
+                                                 int64_t *out_total);
 
 #endif

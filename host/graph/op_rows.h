@@ -107,6 +107,7 @@ rnl_status rnl_infer_skip_normalization(rnl_op_context *context);
 rnl_status rnl_infer_embed_layer_normalization(rnl_op_context *context);
 rnl_status rnl_infer_microsoft_rotary(rnl_op_context *context);
 rnl_status rnl_infer_microsoft_attention(rnl_op_context *context);
+rnl_status rnl_infer_group_query_attention(rnl_op_context *context);
 rnl_status rnl_infer_multi_head_attention(rnl_op_context *context);
 rnl_status rnl_infer_rms_normalization(rnl_op_context *context);
 rnl_status rnl_infer_group_normalization(rnl_op_context *context);

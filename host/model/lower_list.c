@@ -190,6 +190,7 @@ static const lower_row microsoft_rows[] = {
     {"FastGelu", rnl_lower_bias_gelu},
     {"FusedMatMul", rnl_lower_fused_matmul},
     {"Gelu", rnl_lower_map},
+    {"GroupQueryAttention", rnl_lower_group_query_attention},
     {"MatMulIntegerToFloat", rnl_lower_matmul_integer_to_float},
     {"MatMulNBits", rnl_lower_matmul_nbits},
     {"MultiHeadAttention", rnl_lower_multi_head_attention},

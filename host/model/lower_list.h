@@ -65,6 +65,7 @@ rnl_status rnl_lower_skip_normalization(rnl_lowering *lowering);
 rnl_status rnl_lower_embed_layer_norm(rnl_lowering *lowering);
 rnl_status rnl_lower_microsoft_rotary(rnl_lowering *lowering);
 rnl_status rnl_lower_microsoft_attention(rnl_lowering *lowering);
+rnl_status rnl_lower_group_query_attention(rnl_lowering *lowering);
 rnl_status rnl_lower_multi_head_attention(rnl_lowering *lowering);
 rnl_status rnl_lower_rms_norm(rnl_lowering *lowering);
 rnl_status rnl_lower_group_norm(rnl_lowering *lowering);

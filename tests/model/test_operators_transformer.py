@@ -42,6 +42,7 @@ class TransformerTest(unittest.TestCase):
     def setUpClass(cls):
         cls.device = runnel.Device(runnel.Library())
         warnings.simplefilter("ignore", RuntimeWarning)
+        onnxruntime.set_default_logger_severity(3)
 
     @classmethod
     def tearDownClass(cls):
@@ -311,6 +312,54 @@ class TransformerTest(unittest.TestCase):
         mask = (self.random.random((2, 7)) > 0.3).astype(np.int32)
         self.microsoft("MultiHeadAttention", [q, k, v, self.values(72), mask, None, *past], outputs, num_heads=3)
         self.microsoft("MultiHeadAttention", [q, k, v], outputs, num_heads=3)
+
+    def group_query(self, q, k, v, past, lengths, total, more=(), **attributes):
+        arrays = [q, k, v, *past, np.array(lengths, np.int32), np.array([total], np.int32), *more]
+        model, feed = build("GroupQueryAttention", "com.microsoft", arrays, ["y", "k", "v"], 17, **attributes)
+        for end in model.graph.output:
+            end.type.tensor_type.elem_type = TensorProto.FLOAT
+        reference = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+        expected = reference.run(None, feed)
+        got = self.run_model(model, feed, ["y", "k", "v"], [np.float32] * 3)
+        first = total == q.shape[1]
+        for b, last in enumerate(lengths):  # what lies behind a sample's keys is nobody's
+            keys = last + 1
+            rows = keys if first else q.shape[1]
+            np.testing.assert_allclose(got[0][b, :rows], expected[0][b, :rows], rtol=2e-5, atol=2e-5)
+            for value, wanted in zip(got[1:], expected[1:]):
+                self.assertEqual(value.shape, wanted.shape)
+                np.testing.assert_allclose(value[b, :, :keys], wanted[b, :, :keys], rtol=2e-5, atol=2e-5)
+
+    def test_group_query(self):
+        """A prompt, padded at the end, and one token more: samples' pasts differ, and the cache may have room to spare."""
+        heads = {"num_heads": 6, "kv_num_heads": 2}
+        q, k, v = self.values(2, 5, 96), self.values(2, 5, 32), self.values(2, 5, 32)
+        empty = [np.zeros((2, 2, 0, 16), np.float32)] * 2
+        self.group_query(q, k, v, empty, [4, 2], 5, **heads)
+        caches = [self.values(20, 8), self.values(20, 8)]
+        for attributes in ({}, {"rotary_interleaved": 1}, {"local_window_size": 2}, {"softcap": 2.0, "scale": 0.5}):
+            self.group_query(q, k, v, empty, [4, 2], 5, caches, do_rotary=1, **heads, **attributes)
+        past = [self.values(2, 2, 7, 16), self.values(2, 2, 7, 16)]
+        one = q[:, :1], k[:, :1], v[:, :1]
+        for lengths, total in (([7, 7], 8), ([7, 3], 8), ([4, 0], 5)):
+            self.group_query(*one, past, lengths, total, **heads)
+            self.group_query(*one, past, lengths, total, caches, do_rotary=1, **heads)
+            self.group_query(*one, past, lengths, total, local_window_size=3, **heads)
+        packed = np.concatenate([q, k, v], 2)
+        self.group_query(packed, None, None, empty, [4, 2], 5, caches, do_rotary=1, **heads)
+        self.group_query(q, k, v, empty, [4, 4], 5, [None] * 3 + [self.values(2, 6, 5, 5)], **heads)
+        more = [a[:1] for a in (q, k, v)]
+        self.group_query(*more, [a[:1] for a in past], [11], 12, caches, do_rotary=1, **heads)
+
+    def test_group_query_refused(self):
+        heads = {"num_heads": 6, "kv_num_heads": 2}
+        q, k, v = self.values(2, 5, 48), self.values(2, 5, 16), self.values(2, 5, 16)
+        past = [self.values(2, 2, 3, 8), self.values(2, 2, 3, 8)]
+        for total, text in ((4, "total_sequence_length of GroupQueryAttention is 4"), (9, "is 9; with 5 new tokens")):
+            with self.assertRaisesRegex(runnel.Failure, text):
+                arrays = [q, k, v, *past, np.array([7, 7], np.int32), np.array([total], np.int32)]
+                model, feed = build("GroupQueryAttention", "com.microsoft", arrays, ["y"], 17, **heads)
+                self.run_model(model, feed, ["y"], [np.float32])
 
     def test_packed_heads(self):
         """Packed queries, keys and values are for GPUs in onnxruntime: the same as apart."""
