@@ -74,7 +74,7 @@ static rnl_view pixels_of(const rnl_window *window, const rnl_view *source)
 /* N, …, taps, C; false when it is too large. */
 static bool columns_shape(const rnl_window *window, const rnl_view *source, int64_t *out_shape)
 {
-    int64_t taps = 1, elements;
+    int64_t taps = 1, elements, depth;
     out_shape[0] = source->shape[0];
     for (size_t i = 0; i < window->spatial; i++) {
         out_shape[1 + i] = window->output[i];
@@ -83,15 +83,16 @@ static bool columns_shape(const rnl_window *window, const rnl_view *source, int6
     }
     out_shape[1 + window->spatial] = taps;
     out_shape[2 + window->spatial] = source->shape[1];
-    return rnl_shape_elements(out_shape, window->spatial + 3, &elements) && elements <= MAX_COLUMN_BYTES;
+    return !__builtin_mul_overflow(taps, source->shape[1], &depth) &&
+           rnl_shape_elements(out_shape, window->spatial + 3, &elements) && elements <= MAX_COLUMN_BYTES;
 }
 
-/* The weights M, C, … as a matrix of (…, C) x M. */
-static rnl_status lower_weight_matrix(rnl_lowering *lowering, const rnl_view *weight, bool pointwise,
+/* The weights M, C, … as a matrix of (…, C) x M, `depth` x M. */
+static rnl_status lower_weight_matrix(rnl_lowering *lowering, const rnl_view *weight, bool pointwise, int64_t depth,
                                       rnl_view *out_view)
 {
     rnl_view turned = channels_behind(weight), copy = turned;
-    int64_t depth = weight->shape[0] ? rnl_view_elements(weight) / weight->shape[0] : 0, stride = 1;
+    int64_t stride = 1;
     if (weight->slot == RNL_NO_SLOT) { /* a constant, which is read packed */
         copy.stride[0] = depth;
     } else if (pointwise) {
@@ -115,19 +116,20 @@ static rnl_status lower_as_product(rnl_lowering *lowering, const rnl_window *win
 {
     rnl_qconv_params params = params_of(window, p);
     rnl_product matrices = *p;
+    const size_t last = window->spatial + 1;
+    const int64_t depth = shape[last] * shape[last + 1];
     bool pointwise = is_pointwise(window, &p->a);
     matrices.a = pixels_of(window, &p->a);
     if (!pointwise) {
         rnl_view columns;
-        size_t last = window->spatial + 1;
         TRY(rnl_lower_scratch(lowering, p->a.dtype, last + 2, shape, RNL_LAYOUT_ROW_MAJOR, &columns));
         TRY(rnl_op_qconv_columns(lowering->list, &params, &p->a, &columns));
         columns.rank = last + 1;
-        columns.shape[last] = shape[last] * shape[last + 1];
+        columns.shape[last] = depth;
         columns.stride[last] = 1;
         matrices.a = columns;
     }
-    TRY(lower_weight_matrix(lowering, &p->b, pointwise, &matrices.b));
+    TRY(lower_weight_matrix(lowering, &p->b, pointwise, depth, &matrices.b));
     matrices.target = channels_behind(&p->target);
     return rnl_lower_product(lowering, &matrices);
 }
