@@ -23,6 +23,8 @@ done:
     return status;
 }
 
+#define MOST_EXPECTED 4096
+
 /* ---- Loop ----------------------------------------------------------------------------------------------------- */
 
 typedef struct loop {
@@ -77,6 +79,12 @@ static rnl_status set_number(const loop *l, size_t index, rnl_dtype dtype, int64
     return rnl_cell_of_int(dtype, rank, value, &l->inputs[index]);
 }
 
+/* A trip count says how many results there will be, unless it stands for no limit. */
+static size_t room_for(const loop *l)
+{
+    return l->trips > 0 && l->trips <= MOST_EXPECTED ? (size_t)l->trips : 0;
+}
+
 static rnl_status iterate(loop *l, int64_t number)
 {
     rnl_session *session = l->frame->session;
@@ -89,7 +97,7 @@ static rnl_status iterate(loop *l, int64_t number)
     for (uint32_t i = 0; i < l->states; i++)
         rnl_cell_set(&l->inputs[i + 2], l->outputs[i + 1]);
     for (uint32_t i = 0; i < l->stacked; i++)
-        GOTO(rnl_stack_add(&l->stacks[i], session, l->outputs[1 + l->states + i], 0));
+        GOTO(rnl_stack_add(&l->stacks[i], session, l->outputs[1 + l->states + i], room_for(l)));
     l->goes_on = condition != 0;
 done:
     for (size_t i = 0; i < l->body->output_count; i++)

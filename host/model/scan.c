@@ -127,7 +127,7 @@ static rnl_status begin_scan(scan *s)
         TRY(cut_input(s, i));
     for (uint32_t i = 0; i < s->scanned; i++) /* once, not piece by piece */
         TRY(rnl_cell_to_device(s->frame->session, s->sources[i]));
-    return RNL_OK;
+    return rnl_stream_synchronize(s->frame->session->stream);
 }
 
 /* ---- one row -------------------------------------------------------------------------------------------------- */

@@ -422,6 +422,26 @@ class Failures(Segments):
         timer.join()
         self.assertEqual(caught.exception.status, "CANCELLED")
 
+    def test_profile_of_several_plans(self):
+        """The steps of all plans, each plan's once."""
+        _, session = self.session(Control.LOOP)
+        counts = []
+        for n in (2, 7):
+            arrays = {"n": np.array(n), "c": np.array(True), "x": floats(3)}
+            given = (runnel.Tensor * 3)()
+            for slot, (name, array) in zip(given, arrays.items()):
+                slot.name, slot.dtype, slot.rank = name.encode(), runnel.CODES[array.dtype], array.ndim
+                slot.shape[: array.ndim] = array.shape
+                slot.data, slot.size_bytes = array.ctypes.data, array.nbytes
+            steps, found = ctypes.c_void_p(), ctypes.c_size_t()
+            session.check(session.lib.rnl_session_profile(session.session, given, ctypes.c_size_t(3),
+                                                          ctypes.byref(steps), ctypes.byref(found)))
+            counts.append(found.value)
+        # The state grows, so each iteration has a plan of its own; the shorter run's are a part of the longer one's.
+        self.assertGreater(counts[0], 0)
+        self.assertEqual(counts[0] % 2, 0)
+        self.assertEqual(counts[1], counts[0] // 2 * 7)
+
     def test_nothing_leaks(self):
         _, session = self.session(Control.LOOP)
         feed = {"n": np.array(6), "c": np.array(True), "x": floats(5)}
