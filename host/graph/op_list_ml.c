@@ -16,6 +16,12 @@ static const rnl_op_schema *const rows[] = {
         "nodes_falsenodeids "
         "nodes_featureids nodes_hitrates nodes_missing_value_tracks_true nodes_modes nodes_splits nodes_trueleafs "
         "nodes_truenodeids post_transform tree_roots "),
+    ROW("TreeEnsembleRegressor", 1, 5, 1, 1, 1, FEATURES, 0, rnl_infer_tree_regressor, NULL,
+        " aggregate_function base_values base_values_as_tensor n_targets nodes_falsenodeids nodes_featureids "
+        "nodes_hitrates nodes_hitrates_as_tensor nodes_missing_value_tracks_true nodes_modes nodes_nodeids "
+        "nodes_treeids "
+        "nodes_truenodeids nodes_values nodes_values_as_tensor post_transform target_ids target_nodeids target_treeids "
+        "target_weights target_weights_as_tensor "),
 };
 
 const rnl_op_domain rnl_op_domain_ml = {"ai.onnx.ml", rows, sizeof rows / sizeof *rows};

@@ -108,3 +108,21 @@ rnl_status rnl_infer_trees(rnl_op_context *context)
     return rnl_output_set(context, 0, context->inputs[0].dtype, (const int64_t[]){context->inputs[0].shape[0], targets},
                           2);
 }
+
+/* onnxruntime leaves a single target as it is, whatever the transform: so what is meant cannot be known. */
+rnl_status rnl_infer_tree_regressor(rnl_op_context *context)
+{
+    static const char *const aggregates[] = {"SUM", "AVERAGE", "MIN", "MAX"};
+    const char *transform = rnl_node_string(context->node, "post_transform", "NONE");
+    int aggregate;
+    TRY(rnl_infer_begin(context));
+    TRY(check_matrix(context));
+    TRY(rnl_choose(context->node, "aggregate_function", aggregates, 4, &aggregate));
+    const int64_t targets = rnl_node_int(context->node, "n_targets", 1);
+    if (targets < 1)
+        return FAIL(RNL_INVALID_ARGUMENT, "TreeEnsembleRegressor has %" PRId64 " targets", targets);
+    if (strcmp(transform, "NONE") != 0)
+        return FAIL(RNL_UNIMPLEMENTED, "the post_transform '%.32s' of TreeEnsembleRegressor is not supported; NONE is",
+                    transform);
+    return rnl_output_set(context, 0, RNL_F32, (const int64_t[]){context->inputs[0].shape[0], targets}, 2);
+}

@@ -140,6 +140,7 @@ rnl_status rnl_infer_scaler(rnl_op_context *context);
 rnl_status rnl_infer_normalizer(rnl_op_context *context);
 rnl_status rnl_infer_linear_regressor(rnl_op_context *context);
 rnl_status rnl_infer_trees(rnl_op_context *context);
+rnl_status rnl_infer_tree_regressor(rnl_op_context *context);
 
 /* op_recurrent.c, op_linear_attention.c, op_loss.c */
 rnl_status rnl_infer_recurrent(rnl_op_context *context);

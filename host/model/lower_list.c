@@ -217,6 +217,7 @@ static const lower_row ml_rows[] = {
     {"Normalizer", rnl_lower_normalizer},
     {"Scaler", rnl_lower_scaler},
     {"TreeEnsemble", rnl_lower_trees},
+    {"TreeEnsembleRegressor", rnl_lower_tree_regressor},
 };
 
 /* Of ai.onnx.preview; sorted by name. */

@@ -85,6 +85,7 @@ rnl_status rnl_lower_scaler(rnl_lowering *lowering);
 rnl_status rnl_lower_normalizer(rnl_lowering *lowering);
 rnl_status rnl_lower_linear_regressor(rnl_lowering *lowering);
 rnl_status rnl_lower_trees(rnl_lowering *lowering);
+rnl_status rnl_lower_tree_regressor(rnl_lowering *lowering);
 /* Scores as they are (0), their softmax along each row (1) or their logistic function (2). */
 rnl_status rnl_lower_post_transform(rnl_lowering *lowering, int transform, const rnl_view *scores,
                                     const rnl_view *target);

@@ -155,6 +155,43 @@ class MlTest(unittest.TestCase):
         for transform, expected in ((1, powers / powers.sum(1, keepdims=True)), (2, 1 / (1 + 1 / powers))):
             self.check("TreeEnsemble", x, version=5, post_transform=transform, expected=expected, **attributes)
 
+    def regressor(self, trees, depth, features, targets):
+        """Full trees whose nodes come in any order, and leaves with up to two weights."""
+        names = ("treeids", "nodeids", "featureids", "modes", "values", "truenodeids", "falsenodeids",
+                 "missing_value_tracks_true")
+        rows, weights = [], []
+        modes = ["BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ"]
+        for tree in range(trees):
+            inner = 2**depth - 1
+            for i in range(2 * inner + 1):
+                leaf = i >= inner
+                rows.append((tree, i + 3, int(self.random.integers(0, features)),
+                             "LEAF" if leaf else modes[self.random.integers(0, 6)], float(self.random.integers(-2, 3)),
+                             0 if leaf else 2 * i + 4, 0 if leaf else 2 * i + 5, int(self.random.integers(0, 2))))
+                if leaf:
+                    weights += [(tree, i + 3, int(t), float(self.random.standard_normal()))
+                                for t in self.random.permutation(targets)[:2]]
+        rows = [rows[i] for i in np.concatenate([t * (2**(depth + 1) - 1) + np.r_[0, 1 + self.random.permutation(
+            2**(depth + 1) - 2)] for t in range(trees)])] # onnxruntime takes a tree's first node as its root
+        attributes = {f"nodes_{name}": list(column) for name, column in zip(names, zip(*rows))}
+        for name, column in zip(("treeids", "nodeids", "ids", "weights"), zip(*weights)):
+            attributes[f"target_{name}"] = list(column)
+        return {**attributes, "n_targets": targets}
+
+    def test_tree_regressor(self):
+        for aggregate, targets in (("SUM", 1), ("AVERAGE", 3), ("MIN", 2), ("MAX", 1)):
+            attributes = self.regressor(5, 3, 4, targets)
+            x = self.random.integers(-3, 4, (21, 4)).astype(np.float32)
+            x[::6, 1] = np.nan
+            self.check("TreeEnsembleRegressor", x, aggregate_function=aggregate, **attributes)
+        self.check("TreeEnsembleRegressor", x, base_values=[0.75], **attributes)
+        self.check("TreeEnsembleRegressor", x.astype(np.float64), **attributes)
+        with self.assertRaises(runnel.Failure):
+            self.run_here("TreeEnsembleRegressor", [x], 3, {**attributes, "post_transform": "LOGISTIC"})
+        with self.assertRaises(runnel.Failure):
+            self.run_here("TreeEnsembleRegressor", [x], 3, {**attributes, "target_nodeids":
+                                                            [99] * len(attributes["target_nodeids"])})
+
     def test_wrong_trees(self):
         x = self.random.integers(-3, 4, (9, 4)).astype(np.float32)
         right = forest(self.random, 2, 2, 4, 2, np.float32)
