@@ -11,15 +11,14 @@ static rnl_status check_rank(const rnl_op_context *context, size_t least)
                 least, rnl_shape_format(input->shape, input->rank).text);
 }
 
-/* Statistics that are computed, not given, mean training. */
-static rnl_status check_inference(const rnl_op_context *context)
+/* Older ones than of opset 14 train where they have outputs for statistics. */
+static rnl_status check_mode(const rnl_op_context *context)
 {
     const rnl_node *node = context->node;
-    bool training = rnl_node_int(node, "training_mode", 0) != 0;
+    const bool trains = rnl_node_int(node, "training_mode", 0) != 0;
     for (uint32_t i = 1; i < node->output_count; i++)
-        training = training || node->outputs[i] != RNL_NO_VALUE;
-    if (training)
-        return FAIL(RNL_UNIMPLEMENTED, "BatchNormalization is implemented for inference only");
+        if (node->outputs[i] != RNL_NO_VALUE && !trains)
+            return FAIL(RNL_UNIMPLEMENTED, "BatchNormalization computes statistics with training_mode=1 only");
     if (rnl_node_int(node, "spatial", 1) != 1)
         return FAIL(RNL_UNIMPLEMENTED, "BatchNormalization is implemented with spatial=1 only");
     return RNL_OK;
@@ -28,7 +27,7 @@ static rnl_status check_inference(const rnl_op_context *context)
 rnl_status rnl_infer_batch_normalization(rnl_op_context *context)
 {
     TRY(rnl_infer_begin(context));
-    TRY(check_inference(context));
+    TRY(check_mode(context));
     TRY(check_rank(context, 2));
     if (context->node->opset < 14)
         TRY(rnl_same_dtype(context, 0, 4));
@@ -38,6 +37,8 @@ rnl_status rnl_infer_batch_normalization(rnl_op_context *context)
         TRY(rnl_check_dtype(context, i, RNL_TYPES_FLOAT_64));
         TRY(rnl_check_vector(context, i, context->inputs[0].shape[1]));
     }
+    for (size_t i = 1; i < 3; i++) /* running mean and variance */
+        TRY(rnl_output_set(context, i, context->inputs[3].dtype, &context->inputs[0].shape[1], 1));
     return rnl_output_like(context, 0, context->inputs[0].dtype);
 }
 

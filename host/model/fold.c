@@ -46,6 +46,8 @@ static double element(const rnl_planner *planner, uint32_t value, int64_t channe
 
 static bool takes_batch_norm(const rnl_planner *planner, const rnl_node *node, uint32_t x, size_t axis)
 {
+    if (rnl_node_int(node, "training_mode", 0))
+        return false;
     bool fixed = axis == 1 && node->inputs[0] == x;
     for (size_t i = 1; i < 5; i++)
         fixed = fixed && is_fixed(planner, node->inputs[i]) && is_float(planner->values[node->inputs[i]].desc.dtype);

@@ -67,6 +67,7 @@ rnl_status rnl_lower_microsoft_rotary(rnl_lowering *lowering);
 rnl_status rnl_lower_microsoft_attention(rnl_lowering *lowering);
 rnl_status rnl_lower_group_query_attention(rnl_lowering *lowering);
 rnl_status rnl_lower_multi_head_attention(rnl_lowering *lowering);
+rnl_status rnl_lower_training_norm(rnl_lowering *lowering); /* BatchNormalization with its own statistics */
 rnl_status rnl_lower_rms_norm(rnl_lowering *lowering);
 rnl_status rnl_lower_group_norm(rnl_lowering *lowering);
 rnl_status rnl_lower_mean_variance_norm(rnl_lowering *lowering);

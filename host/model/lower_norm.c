@@ -150,3 +150,66 @@ rnl_status rnl_lower_lp_norm(rnl_lowering *lowering)
     TRY(rnl_lower_output(lowering, 0, RNL_LAYOUT_ANY, &target));
     return rnl_op_map(lowering->list, RNL_MAP_DIV, 0, 0, sources, 2, &target);
 }
+
+/* ---- BatchNormalization in training ----------------------------------------------------------------------------- */
+
+/* One number a channel as a view that broadcasts over images of this rank. */
+static rnl_view over_channels(const rnl_view *view, size_t rank)
+{
+    rnl_view result = *view;
+    result.rank = rank - 1;
+    for (size_t i = 1; i < result.rank; i++) {
+        result.shape[i] = 1;
+        result.stride[i] = 0;
+    }
+    return result;
+}
+
+/* What is kept of an earlier statistic, and the rest of the new one: 1, C, 1, …. */
+static rnl_status write_running(rnl_lowering *lowering, size_t index, const rnl_view *statistic)
+{
+    const double kept = (double)rnl_node_float(lowering->context.node, "momentum", 0.9f);
+    rnl_view before, now = *statistic, target;
+    if (!rnl_lower_has_output(lowering, index))
+        return RNL_OK;
+    now.rank = 1;
+    now.shape[0] = statistic->shape[1];
+    now.stride[0] = statistic->stride[1];
+    TRY(rnl_lower_input(lowering, index + 2, RNL_LAYOUT_ANY, &before));
+    TRY(rnl_compose_cast(lowering, &before, now.dtype, &before));
+    TRY(rnl_compose_with(lowering, RNL_MAP_MUL, &before, kept, &before));
+    TRY(rnl_compose_with(lowering, RNL_MAP_MUL, &now, 1 - kept, &now));
+    TRY(rnl_compose_binary(lowering, RNL_MAP_ADD, &before, &now, &before));
+    TRY(rnl_lower_output(lowering, index, RNL_LAYOUT_ROW_MAJOR, &target));
+    return rnl_lower_copy(lowering, &before, &target);
+}
+
+static rnl_status write_statistics(rnl_lowering *lowering, uint32_t axes, const rnl_view *source)
+{
+    rnl_view exact, mean, spread;
+    if (!rnl_lower_has_output(lowering, 1) && !rnl_lower_has_output(lowering, 2))
+        return RNL_OK;
+    TRY(rnl_compose_cast(lowering, source, source->dtype == RNL_F64 ? RNL_F64 : RNL_F32, &exact));
+    TRY(rnl_compose_reduce(lowering, RNL_REDUCE_MEAN, axes, &exact, &mean));
+    TRY(rnl_compose_binary(lowering, RNL_MAP_SUB, &exact, &mean, &spread));
+    TRY(rnl_compose_binary(lowering, RNL_MAP_MUL, &spread, &spread, &spread));
+    TRY(rnl_compose_reduce(lowering, RNL_REDUCE_MEAN, axes, &spread, &spread));
+    TRY(write_running(lowering, 1, &mean));
+    return write_running(lowering, 2, &spread);
+}
+
+rnl_status rnl_lower_training_norm(rnl_lowering *lowering)
+{
+    const float epsilon = rnl_node_float(lowering->context.node, "epsilon", 1e-5f);
+    rnl_view sources[3], target;
+    for (size_t i = 0; i < 3; i++) {
+        TRY(rnl_lower_input(lowering, i, RNL_LAYOUT_ANY, &sources[i]));
+        TRY(rnl_compose_cast(lowering, &sources[i], sources[0].dtype, &sources[i]));
+    }
+    const size_t rank = sources[0].rank;
+    const uint32_t axes = ((1u << rank) - 1) & ~2u;
+    const rnl_view scale = over_channels(&sources[1], rank), shift = over_channels(&sources[2], rank);
+    TRY(rnl_lower_output(lowering, 0, RNL_LAYOUT_ANY, &target));
+    TRY(rnl_op_normalize(lowering->list, axes, epsilon, &sources[0], &scale, &shift, &target));
+    return write_statistics(lowering, axes, &sources[0]);
+}

@@ -95,6 +95,8 @@ static void broadcast_channels(rnl_view *view, size_t rank)
 rnl_status rnl_lower_batch_norm(rnl_lowering *lowering)
 {
     rnl_view sources[5], target;
+    if (rnl_node_int(lowering->context.node, "training_mode", 0))
+        return rnl_lower_training_norm(lowering);
     for (size_t i = 0; i < 5; i++) {
         TRY(rnl_lower_input(lowering, i, RNL_LAYOUT_ANY, &sources[i]));
         if (i > 0)

@@ -6,7 +6,7 @@ import sys
 import unittest
 
 import numpy as np
-from onnx import TensorProto, helper
+from onnx import ModelProto, TensorProto, helper
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 import runnel  # noqa: E402
@@ -125,6 +125,28 @@ class NormalizationTest(unittest.TestCase):
             self.check("MeanVarianceNormalization", [x], expected, **({"axes": axes} if axes else {}))
         constant = np.full((2, 3, 4, 4), 2.5, np.float32)
         self.check("MeanVarianceNormalization", [constant], np.zeros(constant.shape))
+
+    def test_training(self):
+        for shape in ((3, 5, 4, 7), (6, 9), (2, 3, 2, 2, 2)):
+            x, count = self.values(np.float32, *shape) + 2, shape[1]
+            scale, bias, mean, variance = (self.values(np.float32, count) for _ in range(4))
+            axes = tuple(i for i in range(len(shape)) if i != 1)
+            apart = (1, -1) + (1,) * (len(shape) - 2)
+            exact = x.astype(np.float64)
+            now, spread = exact.mean(axes), exact.var(axes)
+            y = (exact - now.reshape(apart)) / np.sqrt(spread.reshape(apart) + 1e-3) * scale.reshape(apart)
+            wanted = {"y": y + bias.reshape(apart), "m": mean * 0.7 + now * 0.3, "v": variance * 0.7 + spread * 0.3}
+            data, feed = model("BatchNormalization", [x, scale, bias, mean, variance], 15, np.float32, training_mode=1,
+                               epsilon=1e-3, momentum=0.7)
+            built = ModelProto.FromString(data)
+            for name in ("m", "v"):
+                built.graph.node[0].output.append(name)
+                built.graph.output.append(helper.make_tensor_value_info(name, TensorProto.FLOAT, None))
+            session = runnel.Session(self.device, built.SerializeToString())
+            got = session.run(feed)
+            session.close()
+            for name, expected in wanted.items():
+                np.testing.assert_allclose(got[name], expected, rtol=2e-5, atol=2e-5)
 
     def test_lp(self):
         for p in (1, 2):
