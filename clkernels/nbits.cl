@@ -16,7 +16,7 @@
 
 #define PER_BYTE (8 / BITS)
 #define MASK ((1 << BITS) - 1)
-#define W 8 // elements that are unpacked together: blocks are multiples of 16
+#define W 128 // elements of a row that a work-item unpacks, as in nbits.c; 16 together, of which blocks are multiples
 
 // What `zeros` holds, in flags.s0.
 #define PACKED 1
@@ -38,31 +38,6 @@
                            : (float)(1 << (BITS - 1)))
 #define SCALE_OF(n, block) LOAD(T, scales, scales_offset + (n) * sizes.s3 + (block))
 
-#ifndef ROWS
-// A work-item unpacks W elements of a row. With groups, each element names its block.
-__kernel void nbits_unpack(__global STORAGE(T) *dst, const idx_t dst_offset, NBITS_ARGUMENTS,
-                           __global const int *groups, const idx_t groups_offset)
-{
-    const idx_t first = (idx_t)get_global_id(0) * W;
-    const idx_t n = (idx_t)get_global_id(2) * (idx_t)get_global_size(1) + (idx_t)get_global_id(1);
-    if (first >= sizes.s1 || n >= sizes.s0)
-        return;
-    idx_t block = first / sizes.s2;
-    __global const uchar *from = packed + (packed_offset + (n * sizes.s3 * sizes.s2 + first) / PER_BYTE);
-    __global STORAGE(T) *to = dst + dst_offset;
-    float scale = SCALE_OF(n, block), zero = ZERO_OF(n, block);
-    for (int i = 0; i < W && first + i < sizes.s1; i++) {
-        if (flags.s1) {
-            block = clamp((idx_t)groups[groups_offset + first + i], (idx_t)0, sizes.s3 - 1);
-            scale = SCALE_OF(n, block);
-            zero = ZERO_OF(n, block);
-        }
-        const int value = (from[i / PER_BYTE] >> (i % PER_BYTE * BITS)) & MASK;
-        STORE(T, to, n * sizes.s1 + first + i, ((float)value - zero) * scale);
-    }
-}
-
-#else
 #if BITS == 8
 static inline uchar16 load_values(__global const uchar *p)
 {
@@ -90,6 +65,32 @@ static inline uchar16 load_values(__global const uchar *p)
 }
 #endif
 
+#ifndef ROWS
+// A work-item unpacks up to W elements of a row. With groups, each element names its block.
+__kernel void nbits_unpack(__global STORAGE(T) *dst, const idx_t dst_offset, NBITS_ARGUMENTS,
+                           __global const int *groups, const idx_t groups_offset)
+{
+    const idx_t first = (idx_t)get_global_id(0) * W, end = min(first + W, sizes.s1);
+    const idx_t n = (idx_t)get_global_id(2) * (idx_t)get_global_size(1) + (idx_t)get_global_id(1);
+    if (first >= sizes.s1 || n >= sizes.s0)
+        return;
+    __global const uchar *from = packed + (packed_offset + n * sizes.s3 * sizes.s2 / PER_BYTE);
+    __global STORAGE(T) *to = dst + (dst_offset + n * sizes.s1);
+    idx_t k = first;
+    for (; !flags.s1 && k + 16 <= end; k += 16) {
+        const idx_t block = k / sizes.s2;
+        const float scale = SCALE_OF(n, block), zero = ZERO_OF(n, block);
+        STOREV(T, 16, to, k, (convert_float16(load_values(from + k / PER_BYTE)) - zero) * scale);
+    }
+    for (; k < end; k++) {
+        const idx_t block =
+            flags.s1 ? clamp((idx_t)groups[groups_offset + k], (idx_t)0, sizes.s3 - 1) : k / sizes.s2;
+        const int value = (from[k / PER_BYTE] >> ((int)(k % PER_BYTE) * BITS)) & MASK;
+        STORE(T, to, k, ((float)value - ZERO_OF(n, block)) * SCALE_OF(n, block));
+    }
+}
+
+#else
 static inline float16 load_row(__global const STORAGE(T) *a, const idx_t at, const idx_t count)
 {
     if (count >= 16)

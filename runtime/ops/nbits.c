@@ -2,10 +2,10 @@
 #include "ops/nbits.h"
 #include "ops/step_build.h"
 
-#define UNPACKED 8      /* elements that a work-item unpacks, as in nbits.cl */
+#define UNPACKED 128    /* elements that a work-item unpacks, as in nbits.cl */
 #define MAX_ROWS 32768  /* in the range's second dimension */
 #define ROWS_TOGETHER 4 /* of a, for which the weights are unpacked once */
-#define MOST_ROWS 16
+#define MOST_ROWS 24
 
 enum { ZEROS_NONE, ZEROS_PACKED, ZEROS_NUMBERS };
 
@@ -98,7 +98,7 @@ rnl_status rnl_op_nbits_unpack(rnl_step_list *list, const rnl_nbits *m, const rn
     rnl_step_view(&step, m->groups);
     rnl_step_range(&step, 3,
                    (size_t[3]){(size_t)(m->k + UNPACKED - 1) / UNPACKED, row_range, (rows + row_range - 1) / row_range},
-                   (size_t[3]){64, 1, 1});
+                   (size_t[3]){4, 1, 1});
     step.step.bytes += (uint64_t)rnl_view_elements(dst) * rnl_dtype_bytes(dst->dtype);
     rnl_step_writes(&step, dst->slot);
     return rnl_step_end(&step, "nbits.cl", "nbits_unpack");
