@@ -38,12 +38,12 @@ typedef COMPUTE(T) value_t;
         const idx_t lines, const int deep, const idx8_t shape, const idx8_t dst_stride, const idx8_t src_stride,       \
         const idx_t length, const idx_t stride, const int last
 
-// Of two places whose order is known, or of one where the other is beyond the end.
-static inline bool is_better(const value_t a, const idx_t at_a, const value_t b, const idx_t at_b, const int last)
+// Without branches on `last`: Mesa's compiler goes wrong with an argument in those.
+static inline int is_better(const value_t a, const idx_t at_a, const value_t b, const idx_t at_b, const int last)
 {
-    if (IS_AHEAD(a, b))
-        return true;
-    return !IS_AHEAD(b, a) && (last ? at_a > at_b : at_a < at_b);
+    const int ahead = IS_AHEAD(a, b), behind = IS_AHEAD(b, a);
+    const int earlier = at_a < at_b, later = at_a > at_b;
+    return ahead | (!behind & ((earlier & !last) | (later & (last != 0))));
 }
 
 __kernel void arg_items(ARGUMENTS)
@@ -57,7 +57,7 @@ __kernel void arg_items(ARGUMENTS)
     idx_t place = 0;
     for (idx_t i = 1; i < length; ++i) {
         const value_t x = LOAD(T, src, from + i * stride);
-        const bool take = last ? !IS_AHEAD(best, x) : IS_AHEAD(x, best);
+        const int take = is_better(x, i, best, place, last);
         best = take ? x : best;
         place = take ? i : place;
     }
@@ -78,7 +78,7 @@ __kernel void arg_groups(ARGUMENTS)
     idx_t place = 0;
     for (idx_t i = lane; i < length; i += GROUP) {
         const value_t x = LOAD(T, src, from + i * stride);
-        const bool take = is_better(x, i, best, place, last);
+        const int take = is_better(x, i, best, place, last);
         best = take ? x : best;
         place = take ? i : place;
     }

@@ -47,14 +47,17 @@ typedef ulong total_t; // every type's wrapped result is this one's lower bits
     __global STORAGE(T) *dst, const idx_t dst_offset, __global const STORAGE(T) *src, const idx_t src_offset,          \
         const idx_t lines, const int deep, const idx8_t shape, const idx8_t dst_stride, const idx8_t src_stride,       \
         const idx_t length, const idx_t dst_step, const idx_t src_step, const int exclusive
-#define STEP(i)                                                                                                        \
+// One more element, at place i, when `inside`. Arguments are used outside of branches that work-items take each its own
+// way: Mesa's compiler takes those for one way of all.
+#define STEP(i, inside, writes)                                                                                        \
     {                                                                                                                  \
-        const total_t x = (total_t)LOAD(T, src, from + (i) * src_step);                                                \
-        if (exclusive)                                                                                                 \
-            STORE(T, dst, to + (i) * dst_step, total);                                                                 \
+        const idx_t place = min((idx_t)(i), length - 1), target = to + place * dst_step;                               \
+        const total_t loaded = (total_t)LOAD(T, src, from + place * src_step), x = (inside) ? loaded : NEUTRAL;        \
+        const total_t before = total;                                                                                  \
         COMBINE(total, lost, x)                                                                                        \
-        if (!exclusive)                                                                                                \
-            STORE(T, dst, to + (i) * dst_step, total);                                                                 \
+        const total_t result = exclusive ? before : total;                                                             \
+        if ((inside) && writes)                                                                                        \
+            STORE(T, dst, target, result);                                                                             \
     }
 
 __kernel void scan_items(ARGUMENTS)
@@ -67,7 +70,7 @@ __kernel void scan_items(ARGUMENTS)
     total_t total = NEUTRAL, lost = 0;
     (void)lost;
     for (idx_t i = 0; i < length; ++i)
-        STEP(i)
+        STEP(i, true, true)
 }
 
 __kernel void scan_groups(ARGUMENTS)
@@ -84,10 +87,7 @@ __kernel void scan_groups(ARGUMENTS)
     total_t total = NEUTRAL, lost = 0;
     (void)lost;
     for (idx_t i = 0; i < part; ++i)
-        if (begin + i < length) {
-            const total_t x = (total_t)LOAD(T, src, from + (begin + i) * src_step);
-            COMBINE(total, lost, x)
-        }
+        STEP(begin + i, begin + i < length, false)
     parts[lane] = total;
     barrier(CLK_LOCAL_MEM_FENCE);
     if (lane == 0) { // each part's sum gives way to that of those before it
@@ -103,6 +103,5 @@ __kernel void scan_groups(ARGUMENTS)
     total = parts[lane];
     lost = 0;
     for (idx_t i = 0; i < part; ++i)
-        if (begin + i < length)
-            STEP(begin + i)
+        STEP(begin + i, begin + i < length, true)
 }

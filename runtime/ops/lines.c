@@ -34,7 +34,8 @@ void rnl_lines_columns(rnl_step_builder *step, int64_t columns, int64_t lines)
 
 bool rnl_lines_take_groups(const rnl_device *device, int64_t lines, int64_t length)
 {
-    return !rnl_device_is_cpu(device) && device->info.max_work_group_size >= RNL_LINES_GROUP &&
+    return !rnl_device_is_cpu(device) && !device->info.emulated &&
+           device->info.max_work_group_size >= RNL_LINES_GROUP &&
            device->info.local_memory_bytes >= RNL_LINES_GROUP * 2 * sizeof(double) && length >= SHORTEST_GROUP &&
            lines < MANY_LINES;
 }

@@ -18,7 +18,10 @@ void rnl_lines_add(rnl_step_builder *step, const rnl_dims *dims);
 void rnl_lines_range(rnl_step_builder *step, int64_t lines);
 /* … and one for each element: columns are the first dimension, lines are counted over the other two. */
 void rnl_lines_columns(rnl_step_builder *step, int64_t columns, int64_t lines);
-/* A work-group of RNL_LINES_GROUP a line: on GPUs, where lines are long and too few to keep the device busy. */
+/*
+ * A work-group of RNL_LINES_GROUP a line: on GPUs, where lines are long and too few to keep the device busy. Not on
+ * emulated ones: Mesa's (22.3) loses what half of a group's work-items store, where there are many groups.
+ */
 bool rnl_lines_take_groups(const rnl_device *device, int64_t lines, int64_t length);
 void rnl_lines_groups(rnl_step_builder *step, int64_t lines);
 
