@@ -123,10 +123,8 @@ def reason_to_leave_out(arrays):
 
 
 def is_training(node, arrays):
-    """runnel runs inference only: random dropout and batch statistics are refused."""
-    if node.op_type == "Dropout":
-        return len(arrays) > 2 and bool(arrays[2])
-    return node.op_type == "BatchNormalization" and any(a.name == "training_mode" and a.i for a in node.attribute)
+    """Random dropout is refused."""
+    return node.op_type == "Dropout" and len(arrays) > 2 and bool(arrays[2])
 
 
 def node_cases(left_out):

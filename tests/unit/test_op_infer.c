@@ -238,7 +238,7 @@ static const infer_row tensors[] = {
     BAD("Gemm", 13, "f32:1x2x3 f32:3x4", "", "cannot be multiplied"),
     BAD("BatchNormalization", 15, "f32:2x3 f32:3 f32:3 f32:2 f32:3", "", "has shape 2 where 3 is needed"),
     GOOD("BatchNormalization", 15, "f16:2x3 f32:3 f32:3 f32:3 f32:3", "", "f16:2x3"),
-    NOT_DONE("BatchNormalization", 15, "f32:2x3 f32:3 f32:3 f32:3 f32:3", "training_mode:i=1", "for inference only"),
+    GOOD("BatchNormalization", 15, "f32:2x3 f32:3 f32:3 f32:3 f32:3", "training_mode:i=1", "f32:2x3"),
     NOT_DONE("BatchNormalization", 7, "f32:2x3 f32:3 f32:3 f32:3 f32:3", "spatial:i=0", "spatial=1 only"),
     BAD("LRN", 13, "f32:1x2x3", "", "needs the integer attribute 'size'"),
     BAD("LRN", 13, "f32:1x2x3", "size:i=0", "'size' of LRN is 0"),
