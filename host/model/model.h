@@ -39,8 +39,8 @@ RNL_NODISCARD rnl_status rnl_tensor_find(const rnl_value_info *infos, size_t cou
 
 /*
  * Matches a caller's tensors to the graph's inputs and checks names, types and shapes. out_order[i] is the tensor for
- * input i; out_descs[i] its description, with host contents where they are part of the key (also from device memory's
- * absence: then FAILED_PRECONDITION).
+ * input i; out_descs[i] its description, with host contents where they are part of the key. Without any memory those
+ * are FAILED_PRECONDITION.
  */
 RNL_NODISCARD rnl_status rnl_model_match_inputs(const rnl_model *model, const rnl_tensor *tensors, size_t count,
                                                 const rnl_tensor **out_order, rnl_tensor_desc *out_descs);

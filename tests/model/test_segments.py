@@ -96,6 +96,28 @@ class ShapesFromData(Segments):
                     ax = Sub(k1, k1)
                     y = {call} }}""", *[{"x": floats(7, 6), "w": np.array([0, v], F)} for v in (1, k, 1)])
 
+    def test_a_shape_in_device_memory(self):
+        """Given in a buffer, it is read back; the same session takes it from the host too."""
+        _, session = self.session("""g (float[N] x, int64[K] s) => (float y) {
+            two = Constant<value_ints=[2]>()  t = Div(s, two)  r = Relu(x)  y = Reshape(r, t) }""")
+        rt, buffer = session.library.rt, ctypes.c_void_p()
+        rt.rnl_buffer_host.restype = ctypes.c_void_p
+        session.check(rt.rnl_buffer_create(self.device.handle, 1, ctypes.c_size_t(16), ctypes.byref(buffer)))
+        self.addCleanup(rt.rnl_buffer_release, buffer)
+        x = np.ones(6, F)
+        for shape in ((2, 3), (3, 2), (6, 1)):
+            doubled = 2 * np.array(shape, I)
+            ctypes.memmove(rt.rnl_buffer_host(buffer), doubled.ctypes.data, 16)
+            given, wanted = (runnel.Tensor * 2)(), runnel.Tensor()
+            given[0].name, given[0].dtype, given[0].rank, given[0].shape[0] = b"x", 1, 1, 6
+            given[0].data, given[0].size_bytes = x.ctypes.data, x.nbytes
+            given[1].name, given[1].dtype, given[1].rank, given[1].shape[0] = b"s", 7, 1, 2
+            given[1].buffer, given[1].size_bytes = buffer, 16
+            session.check(session.lib.rnl_session_run(session.session, given, ctypes.c_size_t(2),
+                                                      ctypes.byref(wanted), ctypes.c_size_t(1)))
+            self.assertEqual(tuple(wanted.shape[:2]), shape)
+            self.assertEqual(session.run({"x": x, "s": doubled})["y"].shape, shape)
+
     def test_topk_and_resize_by_computed_numbers(self):
         self.check("""g (float[N,M] x, float[K] w) => (float y, int64 i) {
             m = ReduceMax(w)  k = Cast<to=7>(m)  y, i = TopK(x, k) }""",
