@@ -43,7 +43,7 @@ static inline int is_better(const value_t a, const idx_t at_a, const value_t b, 
 {
     const int ahead = IS_AHEAD(a, b), behind = IS_AHEAD(b, a);
     const int earlier = at_a < at_b, later = at_a > at_b;
-    return ahead | (!behind & ((earlier & !last) | (later & (last != 0))));
+    return ahead | ((behind == 0) & ((earlier & (last == 0)) | (later & (last != 0))));
 }
 
 __kernel void arg_items(ARGUMENTS)
