@@ -45,7 +45,7 @@ class Case:
         kinds = {info.type.WhichOneof("value") for info in infos}
         domains = {node.domain for node in graph.node}
         operators = self.operators()
-        if domains & {"ai.onnx.preview.training"} or operators & TRAINING:
+        if domains & {"ai.onnx.preview.training"} or operators & TRAINING or "training" in self.name:
             return "training"
         if "ai.onnx.ml" in domains:
             return "ai.onnx.ml"

@@ -22,13 +22,14 @@ from onnx import TensorProto, helper, numpy_helper
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 import runnel  # noqa: E402
+from random_operators import MoreOperators  # noqa: E402
 
 ABSOLUTE, RELATIVE = 1e-4, 1e-3
-GRAPHS, SECONDS = 60, 90
+GRAPHS, SECONDS = 300, 240
 MAX_OPERATORS, MAX_ELEMENTS = 12, 20000
 
 
-class Graph:
+class Graph(MoreOperators):
     """A graph under construction. Values are names; every operator method returns its output's."""
 
     def __init__(self, seed):
@@ -305,7 +306,7 @@ class Graph:
             self.clip, self.hard_swish, self.swish, self.gelu, self.affine, self.channels, self.channels, self.binary,
             self.binary, self.binary, self.variadic, self.batch_norm, self.batch_norm, self.batch_norm, self.gate,
             self.conv_transpose, self.product, self.pool, self.concat, self.split, self.slice, self.pad, self.reshape,
-            self.transpose, self.tokens, self.layer_norm, self.softmax, self.reduce, self.resize]
+            self.transpose, self.tokens, self.layer_norm, self.softmax, self.reduce, self.resize, *self.more_kinds()]
         self.input(self.pick(1, 2), self.pick(1, 3, 4, 7, 16, 18), self.pick(4, 5, 9), self.pick(3, 6, 8))
         if self.random.random() < 0.3:
             self.input(*self.pick(self.shapes["x0"], (3, 12), (2, 5, 8)))
