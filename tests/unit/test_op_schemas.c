@@ -104,6 +104,7 @@ START_TEST(table_order)
 {
     check_order("", RNL_OPSET_MIN);
     check_order("com.microsoft", 1);
+    check_order("ai.onnx.ml", 1);
 }
 END_TEST
 
