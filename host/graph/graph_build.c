@@ -58,12 +58,10 @@ static bool is_value_attribute(const rnl_attribute *attribute)
     static const struct {
         const char *name;
         rnl_attribute_type type;
-    } forms[] = {{"value", RNL_ATTRIBUTE_TENSOR},
-                 {"sparse_value", RNL_ATTRIBUTE_TENSOR}, /* made dense by the reader */
-                 {"value_float", RNL_ATTRIBUTE_FLOAT},
-                 {"value_floats", RNL_ATTRIBUTE_FLOATS},
-                 {"value_int", RNL_ATTRIBUTE_INT},
-                 {"value_ints", RNL_ATTRIBUTE_INTS}};
+    } forms[] = {
+        {"value", RNL_ATTRIBUTE_TENSOR},      {"sparse_value", RNL_ATTRIBUTE_TENSOR}, /* made dense by the reader */
+        {"value_float", RNL_ATTRIBUTE_FLOAT}, {"value_floats", RNL_ATTRIBUTE_FLOATS},
+        {"value_int", RNL_ATTRIBUTE_INT},     {"value_ints", RNL_ATTRIBUTE_INTS}};
     for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++)
         if (strcmp(attribute->name, forms[i].name) == 0)
             return attribute->type == forms[i].type;

@@ -91,7 +91,9 @@ rnl_status rnl_lower_resize(rnl_lowering *lowering)
     TRY(rnl_lower_input(lowering, 0, RNL_LAYOUT_ANY, &source));
     TRY(rnl_lower_output(lowering, 0, RNL_LAYOUT_ANY, &target));
     bool is_float = (RNL_TYPES_FLOAT_64 & RNL_TYPE_BIT(source.dtype)) != 0;
-    if (is_float || resize.mode == 0 || rnl_view_elements(&target) == 0)
+    if (rnl_view_elements(&target) == 0)
+        return RNL_OK;
+    if (is_float || resize.mode == 0)
         return append_steps(lowering, &resize, source, &target);
     rnl_dtype dtype = work_type(lowering, source.dtype);
     TRY(rnl_compose_cast(lowering, &source, dtype, &source));

@@ -6,8 +6,9 @@
 #include <inttypes.h>
 #include <string.h>
 
-#define MAX_DENSE_BYTES ((size_t)1 << 28) /* of all sparse tensors of a model: a few bytes of a file can ask for any   \
-                                           */
+#define MAX_DENSE_BYTES                                                                                                \
+    ((size_t)1 << 28) /* of all sparse tensors of a model: a few bytes of a file can ask for any                       \
+                       */
 
 typedef struct sparse_fields {
     rnl_view_field values, indices;

@@ -23,10 +23,14 @@ static rnl_status check_shapes(const rnl_view *src, const rnl_view *grid, const 
         return FAIL(RNL_UNIMPLEMENTED, "GridSample of rank %zu; 1 to 3 spatial dimensions are supported", src->rank);
     bool fits = src->shape[0] == dst->shape[0] && src->shape[1] == dst->shape[1] && grid->shape[0] == dst->shape[0] &&
                 grid->shape[grid->rank - 1] == (int64_t)src->rank - 2;
-    for (size_t i = 2; i < src->rank && fits; ++i)
-        fits = grid->shape[i - 1] == dst->shape[i] && src->shape[i] > 0;
-    if (!fits)
-        return FAIL(RNL_INVALID_ARGUMENT, "GridSample's operands have shapes that do not belong together");
+    bool empty = false;
+    for (size_t i = 2; i < src->rank && fits; ++i) {
+        fits = grid->shape[i - 1] == dst->shape[i];
+        empty = empty || src->shape[i] == 0;
+    }
+    if (!fits || empty)
+        return FAIL(RNL_INVALID_ARGUMENT, empty ? "GridSample of images without pixels"
+                                                : "GridSample's operands have shapes that do not belong together");
     for (size_t i = 2; i < src->rank; ++i)
         if (src->shape[i] > INT32_MAX / 4 || __builtin_mul_overflow(positions, dst->shape[i], &positions) ||
             positions > INT32_MAX)
