@@ -6,7 +6,7 @@
 
 static bool is_old(const rnl_node *node)
 {
-    return node->domain[0] == '\0' && node->opset == RNL_OPSET_OLDEST;
+    return node->domain[0] == '\0' && node->opset >= RNL_OPSET_OLDEST && node->opset < RNL_OPSET_MIN;
 }
 
 /* SIZE_MAX: the file does not say. */
@@ -147,6 +147,8 @@ rnl_status rnl_graph_upgrade(rnl_graph *graph)
         rnl_node *node = &graph->nodes[i];
         if (!is_old(node))
             continue;
+        if (strcmp(node->op_type, "Concat") == 0 && !rnl_node_attribute(node, "axis"))
+            node->refusal = "it has no 'axis', which was 1 until opset 3";
         TRY(align(graph, node));
         TRY(drop_attributes(graph, node));
         node->opset = RNL_OPSET_MIN;

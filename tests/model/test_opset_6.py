@@ -57,6 +57,21 @@ class Opset6Test(unittest.TestCase):
         np.testing.assert_array_equal(got, np.where(A < 0, A * slope.reshape(3, 1, 1), A))
         np.testing.assert_array_equal(self.run_node(slope[:1], True, op_type="PRelu"), np.where(A < 0, A * 0.5, A))
 
+    def test_concat_without_an_axis(self):
+        info = helper.make_tensor_value_info
+        for axis, text in (({}, "no 'axis'"), ({"axis": 1}, None)):
+            node = helper.make_node("Concat", ["a", "a"], ["y"], **axis)
+            graph = helper.make_graph([node], "old", [info("a", TensorProto.FLOAT, A.shape)],
+                                      [info("y", TensorProto.FLOAT, [2, 6, 4, 5])])
+            model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 1)]).SerializeToString()
+            if text:
+                with self.assertRaisesRegex(runnel.Failure, text):
+                    runnel.Session(self.device, model)
+                continue
+            session = runnel.Session(self.device, model)
+            np.testing.assert_array_equal(session.run({"a": A})["y"], np.concatenate([A, A], axis=1))
+            session.close()
+
     def test_refusals(self):
         b = np.zeros(3, np.float32)
         for text, arguments in (("whose rank the file gives", {"first": "positive", "axis": 1}),

@@ -82,11 +82,11 @@ END_TEST
 
 START_TEST(test_opsets)
 {
-    static const int64_t bad[] = {-1, 0, 1, 5, 29, INT64_MAX};
+    static const int64_t bad[] = {-1, 0, 29, INT64_MAX};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         proto graph = onnx_small_graph();
         proto model = onnx_model(&graph, bad[i]);
-        refuse(&model, RNL_UNIMPLEMENTED, "supported: 6 to 28");
+        refuse(&model, RNL_UNIMPLEMENTED, "supported: 1 to 28");
     }
     proto graph = onnx_small_graph(), import = {0};
     proto model = onnx_model(&graph, 13);

@@ -25,7 +25,7 @@ typedef struct rnl_session rnl_session;
 /* ---- Graph: immutable after loading; any thread ----------------------------------------------------------------- */
 
 /*
- * Reads an ONNX file (opset 6 to 28) or its bytes. External data is read only from regular files inside the model's own
+ * Reads an ONNX file (opset 1 to 28) or its bytes. External data is read only from regular files inside the model's own
  * folder; rnl_graph_load_memory refuses it. Memory passed in must stay valid and unchanged until the graph is released,
  * and the files must not be written to (they may be deleted, or replaced by new ones).
  * A file that is not a sound model is RNL_INVALID_ARGUMENT or RNL_DATA_LOSS; one that cannot be opened RNL_NOT_FOUND.
