@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The ends of a run in several plans: the caller's inputs become cells, and cells the caller's outputs. */
+#include "device/buffer.h"
 #include "model/edge.h"
 #include "model/frame.h"
 
@@ -19,6 +20,9 @@ static rnl_status take_inputs(rnl_frame *frame)
         if (tensor->buffer) {
             (*cell)->buffer = rnl_buffer_retain(tensor->buffer);
             (*cell)->offset_bytes = tensor->offset_bytes;
+            /* Steps read it where it is; pinned memory has two sides on some devices. */
+            if (rnl_cell_bytes(*cell) > 0)
+                TRY(rnl_buffer_push(session->stream, tensor->buffer, tensor->offset_bytes, rnl_cell_bytes(*cell)));
         } else {
             (*cell)->host = tensor->data;
         }
