@@ -84,6 +84,7 @@ static const rnl_op_schema *const rows[] = {
         " axis block_size "),
     ROW("DequantizeLinear", 23, 28, 2, 3, 1, QUANTIZED | BIT(I32), 0, rnl_infer_dequantize, rnl_evaluate_dequantize,
         " axis block_size output_dtype "),
+    ROW("Det", 11, 28, 1, 1, 1, FLOATS, 0, rnl_infer_det, NULL, ""),
     ROW("Div", 7, 13, 2, 2, 1, FLOATS | WIDE, 0, rnl_infer_binary, rnl_evaluate_binary, ""),
     ROW("Div", 14, 28, 2, 2, 1, NUMBERS, 0, rnl_infer_binary, rnl_evaluate_binary, ""),
     ROW("Dropout", 7, 11, 1, 1, 2, FLOATS, 0, rnl_infer_dropout, rnl_evaluate_dropout, " ratio "),

@@ -56,3 +56,12 @@ rnl_status rnl_infer_gemm(rnl_op_context *context)
     TRY(rnl_same_dtype(context, 0, 2));
     return rnl_gemm_output(context, 0, 1, 2, context->inputs[0].dtype);
 }
+
+rnl_status rnl_infer_det(rnl_op_context *context)
+{
+    const rnl_tensor_desc *x = &context->inputs[0];
+    TRY(rnl_infer_begin(context));
+    if (x->rank < 2 || x->shape[x->rank - 1] != x->shape[x->rank - 2])
+        return FAIL(RNL_INVALID_ARGUMENT, "%s of a tensor that holds no square matrices", context->node->op_type);
+    return rnl_output_set(context, 0, x->dtype, x->shape, x->rank - 2);
+}

@@ -80,6 +80,7 @@ rnl_status rnl_infer_global_pool(rnl_op_context *context);
 rnl_status rnl_infer_resize(rnl_op_context *context);
 rnl_status rnl_infer_matmul(rnl_op_context *context);
 rnl_status rnl_infer_gemm(rnl_op_context *context);
+rnl_status rnl_infer_det(rnl_op_context *context);
 rnl_status rnl_infer_grid_sample(rnl_op_context *context);
 rnl_status rnl_infer_affine_grid(rnl_op_context *context);
 rnl_status rnl_infer_roi_align(rnl_op_context *context);

@@ -54,6 +54,7 @@ static const lower_row onnx_rows[] = {
     {"DeformConv", rnl_lower_deform_conv},
     {"DepthToSpace", rnl_lower_depth_to_space},
     {"DequantizeLinear", rnl_lower_dequantize},
+    {"Det", rnl_lower_det},
     {"Div", rnl_lower_map},
     {"Dropout", rnl_lower_dropout},
     {"DynamicQuantizeLinear", rnl_lower_dynamic_quantize},

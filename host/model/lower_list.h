@@ -107,6 +107,7 @@ rnl_status rnl_lower_global_lp_pool(rnl_lowering *lowering);
 rnl_status rnl_lower_dft(rnl_lowering *lowering);
 rnl_status rnl_lower_stft(rnl_lowering *lowering);
 rnl_status rnl_lower_signal_table(rnl_lowering *lowering); /* windows, MelWeightMatrix */
+rnl_status rnl_lower_det(rnl_lowering *lowering);
 rnl_status rnl_lower_einsum(rnl_lowering *lowering);
 rnl_status rnl_lower_gemm(rnl_lowering *lowering);
 

@@ -6,6 +6,7 @@
 #include "model/fuse.h"
 #include "model/matrix.h"
 #include "ops/conv.h"
+#include "ops/det.h"
 #include "ops/implementation.h"
 #include <string.h>
 
@@ -202,4 +203,14 @@ rnl_status rnl_lower_gemm(rnl_lowering *lowering)
         rnl_matrix_transpose(&b);
     params.chain = chain;
     return rnl_compose_product(lowering, &params, &a, &b, &c, &target);
+}
+
+rnl_status rnl_lower_det(rnl_lowering *lowering)
+{
+    rnl_view source, target, work;
+    TRY(rnl_lower_input(lowering, 0, RNL_LAYOUT_ANY, &source));
+    TRY(rnl_lower_output(lowering, 0, RNL_LAYOUT_ROW_MAJOR, &target));
+    const int64_t elements = rnl_view_elements(&source);
+    TRY(rnl_lower_scratch(lowering, rnl_det_work_type(source.dtype), 1, &elements, RNL_LAYOUT_ROW_MAJOR, &work));
+    return rnl_op_det(lowering->list, &source, &work, &target);
 }
