@@ -128,10 +128,11 @@ __kernel void nbits_rows(__global STORAGE(T) *dst, const idx_t dst_offset, NBITS
         }
     }
     for (int r = 0; r < ROWS && first + r < rows; r++) {
-        const float8 half_sums = sum[r].lo + sum[r].hi;
-        const float4 sums = half_sums.lo + half_sums.hi;
-        const float extra = flags.s2 ? LOAD(T, bias, bias_offset + n) : 0.0f;
-        STORE(T, dst, dst_offset + (first + r) * sizes.s0 + n, sums.s0 + sums.s1 + sums.s2 + sums.s3 + extra);
+        float lanes[16], total = flags.s2 ? LOAD(T, bias, bias_offset + n) : 0.0f;
+        vstore16(sum[r], 0, lanes);
+        for (int i = 0; i < 16; i++)
+            total += lanes[i];
+        STORE(T, dst, dst_offset + (first + r) * sizes.s0 + n, total);
     }
 }
 #endif

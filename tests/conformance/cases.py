@@ -14,7 +14,7 @@ from onnx.backend.test.loader import DATA_DIR
 
 # What inference on tensors of numbers has no use for: counted, but not asked for.
 TRAINING = {"Adagrad", "Adam", "Gradient", "Momentum"}
-RESTS = ("strings", "sequences", "optional", "training", "ai.onnx.ml")
+RESTS = ("strings", "sequences", "optional", "training")
 
 
 class Case:
@@ -47,8 +47,6 @@ class Case:
         operators = self.operators()
         if domains & {"ai.onnx.preview.training"} or operators & TRAINING or "training" in self.name:
             return "training"
-        if "ai.onnx.ml" in domains:
-            return "ai.onnx.ml"
         if "optional_type" in kinds or any(op.startswith("Optional") for op in operators):
             return "optional"
         if "sequence_type" in kinds or any("Sequence" in op for op in operators):
