@@ -222,7 +222,7 @@ static bool goes_to(const scatter_job *job, const int64_t *from, const int64_t *
     const size_t outer = job->tuple ? indices->rank - 1 : 0;
     for (size_t i = 0; i < data->rank; ++i) {
         const bool chosen = job->tuple ? i < job->tuple : i == job->axis;
-        int64_t place = from[job->tuple ? i - job->tuple + outer : i];
+        int64_t place = chosen ? 0 : from[job->tuple ? i - job->tuple + outer : i];
         if (chosen) {
             for (size_t d = 0; d < indices->rank; ++d)
                 which[d] = job->tuple && d == outer ? (int64_t)i : from[d];
