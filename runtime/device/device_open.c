@@ -8,6 +8,7 @@
 #include "device/gate.h"
 #include "device/host_limits.h"
 #include "device/open.h"
+#include "device/part.h"
 #include "device/pool.h"
 #include <inttypes.h>
 #include <stdlib.h>
@@ -56,10 +57,8 @@ static rnl_status can_divide(cl_device_id id, bool *out_can)
 /* A part of the device. It gets a context of its own like any device: not every driver takes it in its parent's. */
 static rnl_status take_part(rnl_device *device, uint32_t compute_units)
 {
-    const cl_device_partition_property parts[] = {CL_DEVICE_PARTITION_BY_COUNTS, compute_units,
-                                                  CL_DEVICE_PARTITION_BY_COUNTS_LIST_END, 0};
-    cl_device_id part = NULL;
-    TRY(CL(clCreateSubDevices(device->id, parts, 1, &part, NULL)));
+    cl_device_id part;
+    TRY(rnl_part_take(device->id, compute_units, &part));
     device->parent_id = device->id;
     device->id = part;
     device->info.compute_units = compute_units;

@@ -191,6 +191,7 @@ static void *serve(void *argument)
     rnl_waiter *waiter = argument;
     uint64_t pause = FIRST_PAUSE_NS;
     is_waiter = true;
+    pthread_setname_np(pthread_self(), RNL_WAITER_NAME);
     pthread_mutex_lock(&news.lock);
     for (;;) {
         take_posted(waiter);

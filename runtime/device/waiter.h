@@ -11,6 +11,8 @@
 
 typedef struct rnl_waiter rnl_waiter;
 
+#define RNL_WAITER_NAME "runnel-waiter" /* what debuggers call the thread */
+
 /* What is enqueued on `stream` from now on runs after `event`, which is of another context. */
 RNL_NODISCARD rnl_status rnl_waiter_wait(rnl_stream *stream, rnl_event *event);
 RNL_NODISCARD rnl_status rnl_waiter_notify(rnl_event *event, rnl_event_fn notify, void *user);

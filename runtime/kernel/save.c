@@ -156,6 +156,7 @@ static void save_marked(struct rnl_program_registry *registry, bool paced)
 static void *run_saver(void *argument)
 {
     struct rnl_program_registry *registry = argument;
+    pthread_setname_np(pthread_self(), "runnel-saver");
     pthread_mutex_lock(&registry->lock);
     pause_saving(registry, FIRST_PAUSE_NS);
     save_marked(registry, true);
