@@ -35,7 +35,8 @@ static double f_reciprocal(double x, double p0, double p1)
 static double f_sigmoid(double x, double p0, double p1)
 {
     (void)p0, (void)p1;
-    return 1 / (1 + exp(-x));
+    double e = exp(-fabs(x)); /* never out of range, and small results keep their digits */
+    return (x < 0 ? e : 1) / (1 + e);
 }
 
 static double f_relu(double x, double p0, double p1)
@@ -85,12 +86,21 @@ static double f_hard_swish(double x, double p0, double p1)
     return x * f_hard_sigmoid(x, 1.0 / 6, 0.5);
 }
 
+/* x / 2 * erfc(t), t = -x / sqrt(2): what rounding t lost is put back, since it is many units in the tail. */
+static double erf_gelu(double x)
+{
+    const double root = -0.70710678118654757, rest = 4.8336466567264567e-17, t = x * root;
+    const double lost = fma(x, root, -t) + x * rest, slope = -1.1283791670955126 * exp(-t * t);
+    return 0.5 * x * (erfc(t) + (t > 1 && t < 30 ? slope * lost : 0));
+}
+
+/* Without the cancellation that 1 + tanh(…) has for negative x. */
 static double f_gelu(double x, double p0, double p1)
 {
     (void)p1;
-    double inner =
-        p0 != 0 ? tanh(0.79788456080286535588 * (x + 0.044715 * x * x * x)) : erf(x * 0.70710678118654752440);
-    return 0.5 * x * (1 + inner);
+    if (p0 != 0)
+        return x / (1 + exp(-1.59576912160573071176 * (x + 0.044715 * x * x * x)));
+    return erf_gelu(x);
 }
 
 static double f_celu(double x, double p0, double p1)

@@ -209,17 +209,20 @@ def flushes(device, dtype):
 def accepted(got, exact, units, zero_signs=True):
     """Whether each element is within the bound of what is exact. units: a number, or one for each element."""
     dtype = got.dtype
+    exact = np.asarray(exact)
     if not is_float(dtype):
         return got == exact
     own, work = Precision(dtype), Precision(computed_in(dtype))
-    wide, exact = got.astype(np.longdouble), np.asarray(exact).astype(np.longdouble)
+    wide, exact = got.astype(np.longdouble), exact.astype(np.longdouble)
     with np.errstate(all="ignore"):
-        allowed = units * work.unit(exact) + (0 if dtype == computed_in(dtype) and np.all(units == 0) else own.unit(exact) / 2)
+        stored = 0 if dtype == computed_in(dtype) else own.unit(exact) / 2
+        allowed = (units * work.unit(exact) + stored) * (1 + np.longdouble(2) ** -10)  # the reference is rounded, too
         near = np.abs(wide - exact) <= allowed
         ends = own.largest + own.unit(own.largest) / 2
         over = np.isinf(wide) & (np.sign(wide) == np.sign(exact)) & (np.abs(exact) + allowed >= ends)
-    zeros = (exact != 0) | (np.signbit(wide) == np.signbit(exact)) if zero_signs else True
-    return (np.isnan(wide) & np.isnan(exact)) | ((wide == exact) & zeros) | (np.isfinite(exact) & (over | (near & zeros)))
+    zeros = (wide != 0) | (np.signbit(wide) == np.signbit(exact)) if zero_signs else True
+    same = (np.isnan(wide) & np.isnan(exact)) | (wide == exact) | (np.isfinite(exact) & (over | near))
+    return same & (zeros | np.isnan(wide))
 
 
 def flush(array):
@@ -231,16 +234,24 @@ def flush(array):
 
 
 def check(test, name, got, reference, inputs, units=0.0, may_flush=False, zero_signs=True):
-    """Fails `test` where `got` is not what `reference` gives for the inputs (arrays as they were given; it gets them wide)."""
+    """Fails `test` where `got` is not what `reference` gives for the inputs (arrays as they were given; it gets them wide).
+
+    units: a number, or a function of (the Precision computed in, what is exact, the wide inputs ...) that gives them.
+    """
+    def fits(taken):
+        wide = [widen(x) for x in taken]
+        exact = np.asarray(reference(*wide))
+        work = Precision(computed_in(got.dtype)) if is_float(got.dtype) else None
+        return exact, accepted(got, exact, units(work, exact, *wide) if callable(units) else units, zero_signs)
+
     with np.errstate(all="ignore"):
-        exact = np.asarray(reference(*[widen(x) for x in inputs]))
+        exact, fine = fits(inputs)
         test.assertEqual(got.shape, exact.shape, name)
-        fine = accepted(got, exact, units, zero_signs)
         if may_flush and not np.all(fine):
             for flushed in itertools.product((False, True), repeat=len(inputs)):
                 taken = [flush(x) if off else x for x, off in zip(inputs, flushed)]
-                other = np.asarray(reference(*[widen(x) for x in taken]))
-                fine |= accepted(got, other, units, zero_signs)
+                other, near = fits(taken)
+                fine |= near
                 if is_float(got.dtype):
                     fine |= (np.abs(other) < float(ml_dtypes.finfo(got.dtype).tiny)) & (got == 0)
     if np.all(fine):
