@@ -46,8 +46,9 @@ def of_decimals(function, x):
         for i, value in np.ndenumerate(x):
             high = float(value)
             exact = decimal.Decimal(high) + decimal.Decimal(float(value - type(value)(high))) if np.isfinite(value) else None
-            result = function(exact) if exact is not None else decimal.Decimal("NaN")
-            out[i] = np.longdouble(0 if abs(result) < decimal.Decimal("1e-4900") else str(result))
+            result = function(exact) if exact is not None else None
+            nothing = result is not None and abs(result) < decimal.Decimal("1e-4900")
+            out[i] = np.nan if result is None else np.longdouble(0 if nothing else str(result))
     return out
 
 
