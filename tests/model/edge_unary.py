@@ -47,8 +47,9 @@ def of_decimals(function, x):
             high = float(value)
             exact = decimal.Decimal(high) + decimal.Decimal(float(value - type(value)(high))) if np.isfinite(value) else None
             result = function(exact) if exact is not None else None
-            nothing = result is not None and abs(result) < decimal.Decimal("1e-4900")
-            out[i] = np.nan if result is None else np.longdouble(0 if nothing else str(result))
+            if result is not None and abs(result) < decimal.Decimal("1e-4900"):
+                result = decimal.Decimal(0).copy_sign(result)
+            out[i] = np.nan if result is None else np.longdouble(str(result))
     return out
 
 
