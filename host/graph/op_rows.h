@@ -58,6 +58,12 @@ rnl_status rnl_evaluate_suppress(rnl_op_context *context);
 /* op_late.c: what is known only when the node runs */
 rnl_status rnl_infer_late(rnl_op_context *context);
 
+/* op_random.c */
+rnl_status rnl_infer_random(rnl_op_context *context);
+rnl_status rnl_infer_random_like(rnl_op_context *context);
+rnl_status rnl_infer_bernoulli(rnl_op_context *context);
+rnl_status rnl_infer_multinomial(rnl_op_context *context);
+
 /* op_range.c */
 rnl_status rnl_infer_range(rnl_op_context *context);
 rnl_status rnl_evaluate_range(rnl_op_context *context);

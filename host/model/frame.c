@@ -133,7 +133,7 @@ static rnl_status run_plan(rnl_frame *frame, rnl_plan *plan)
     rnl_session *session = frame->session;
     rnl_status status = RNL_OK;
     TRY(rnl_session_bind(session, plan));
-    GOTO(rnl_session_upload_constants(session));
+    GOTO(rnl_session_begin_plan(session));
     GOTO(place_inputs(frame, plan));
     GOTO(make_outputs(frame, plan));
     GOTO(rnl_session_run_steps(session));

@@ -6,6 +6,7 @@
 #include "model/fuse.h"
 #include "model/place.h"
 #include "ops/conv.h"
+#include "ops/random.h"
 #include <string.h>
 
 /* ---- slots ---------------------------------------------------------------------------------------------------- */
@@ -58,6 +59,17 @@ rnl_status rnl_lower_constant(rnl_lowering *lowering, const rnl_tensor_desc *des
     slot.constant = copy;
     TRY(add_slot(plan, &slot, &index));
     *out_view = rnl_view_row_major(index, desc->dtype, desc->rank, desc->shape);
+    return RNL_OK;
+}
+
+rnl_status rnl_lower_draw(rnl_lowering *lowering, rnl_view *out_state, uint32_t *out_ordinal)
+{
+    rnl_plan *plan = lowering->planner->plan;
+    const rnl_slot slot = {.kind = RNL_SLOT_RANDOM, .size_bytes = sizeof(rnl_random_state)};
+    if (plan->random_slot == RNL_NO_SLOT)
+        TRY(add_slot(plan, &slot, &plan->random_slot));
+    *out_state = rnl_view_row_major(plan->random_slot, RNL_U32, 1, (const int64_t[]){RNL_RANDOM_WORDS});
+    *out_ordinal = plan->draw_count++;
     return RNL_OK;
 }
 

@@ -96,6 +96,8 @@ RNL_NODISCARD rnl_status rnl_lower_scratch(rnl_lowering *lowering, rnl_dtype dty
 RNL_NODISCARD rnl_status rnl_lower_scalar(rnl_lowering *lowering, rnl_dtype dtype, double value, rnl_view *out_view);
 /* A dense tensor of the host's bytes, kept in the plan. */
 RNL_NODISCARD rnl_status rnl_lower_constant(rnl_lowering *lowering, const rnl_tensor_desc *desc, rnl_view *out_view);
+/* What random numbers are made of, and which of the plan's draws this one is. */
+RNL_NODISCARD rnl_status rnl_lower_draw(rnl_lowering *lowering, rnl_view *out_state, uint32_t *out_ordinal);
 /* dst = src, element by element; src broadcasts and is cast. */
 RNL_NODISCARD rnl_status rnl_lower_copy(rnl_lowering *lowering, const rnl_view *src, const rnl_view *dst);
 

@@ -36,6 +36,7 @@ static rnl_status plan_alloc(rnl_model *model, const rnl_plan_request *request, 
     atomic_init(&plan->references, 1);
     rnl_step_list_init(&plan->steps, model->device);
     plan->model = model;
+    plan->random_slot = RNL_NO_SLOT;
     plan->first_node = request->first_node;
     plan->input_count = request->input_count;
     GOTO(rnl_zone_alloc(&plan->zone, plan->input_count, sizeof *plan->inputs, &plan->inputs));
@@ -112,7 +113,7 @@ static void find_lifetimes(rnl_plan *plan)
     const rnl_step_list *list = &plan->steps;
     int64_t end = (int64_t)list->step_count;
     for (size_t i = 0; i < plan->slot_count; i++) {
-        bool constant = plan->slots[i].kind == RNL_SLOT_CONSTANT;
+        bool constant = plan->slots[i].kind == RNL_SLOT_CONSTANT || plan->slots[i].kind == RNL_SLOT_RANDOM;
         plan->slots[i].first_write = constant ? RNL_BEFORE_STEPS : end;
         plan->slots[i].last_use = constant ? end : RNL_BEFORE_STEPS;
     }

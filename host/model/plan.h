@@ -12,9 +12,10 @@
 struct rnl_model;
 
 typedef enum rnl_slot_kind {
-    RNL_SLOT_ARENA,   /* scratch of the session, shared over time */
-    RNL_SLOT_WEIGHT,  /* the model's */
-    RNL_SLOT_CONSTANT /* arena memory that keeps the plan's bytes for the whole run */
+    RNL_SLOT_ARENA,    /* scratch of the session, shared over time */
+    RNL_SLOT_WEIGHT,   /* the model's */
+    RNL_SLOT_CONSTANT, /* arena memory that keeps the plan's bytes for the whole run */
+    RNL_SLOT_RANDOM    /* the same, of what the run's random numbers start from: an rnl_random_state */
 } rnl_slot_kind;
 
 #define RNL_BEFORE_STEPS (-1)
@@ -57,10 +58,11 @@ typedef struct rnl_plan {
     size_t block_count;
     rnl_plan_io *inputs, *outputs;
     size_t input_count, output_count;
-    const struct rnl_model *model; /* borrowed: whoever has the plan has the model */
-    uint32_t first_node, end_node; /* of the graph, the end not included */
-    bool is_whole;                 /* its outputs are the graph's, in their order */
-    rnl_program **programs;        /* distinct */
+    const struct rnl_model *model;    /* borrowed: whoever has the plan has the model */
+    uint32_t random_slot, draw_count; /* RNL_NO_SLOT; steps that draw random numbers */
+    uint32_t first_node, end_node;    /* of the graph, the end not included */
+    bool is_whole;                    /* its outputs are the graph's, in their order */
+    rnl_program **programs;           /* distinct */
     size_t program_count;
     size_t size_bytes; /* of host memory, for the cache's limit */
     size_t arena_bytes;

@@ -7,11 +7,12 @@
 #include "model/evaluate.h"
 #include "model/frame.h"
 #include "model/profile.h"
+#include "ops/random.h"
 
 /* Steps enqueued before the run looks at what has finished: bounds the queue, so that cancelling takes effect soon. */
 #define WINDOW_STEPS 32
 
-rnl_status rnl_session_upload_constants(rnl_session *session)
+static rnl_status upload_constants(rnl_session *session)
 {
     const rnl_plan *plan = session->bound;
     for (uint32_t i = 0; i < plan->slot_count && !session->has_constants; i++)
@@ -20,6 +21,25 @@ rnl_status rnl_session_upload_constants(rnl_session *session)
                                  plan->slots[i].constant, plan->slots[i].size_bytes));
     session->has_constants = true;
     return RNL_OK;
+}
+
+/* Each run of a plan draws other numbers than the one before; a fill's pattern is copied when it is enqueued. */
+static rnl_status start_draws(rnl_session *session)
+{
+    const rnl_plan *plan = session->bound;
+    if (plan->random_slot == RNL_NO_SLOT)
+        return RNL_OK;
+    const uint64_t draw = session->draw_count, key = session->random_key;
+    const rnl_random_state state = {{(uint32_t)draw, (uint32_t)(draw >> 32)}, {(uint32_t)key, (uint32_t)(key >> 32)}};
+    session->draw_count += plan->draw_count;
+    return rnl_stream_fill(session->stream, rnl_session_buffer(session, plan->random_slot),
+                           session->slots[plan->random_slot].offset_bytes, &state, sizeof state, sizeof state);
+}
+
+rnl_status rnl_session_begin_plan(rnl_session *session)
+{
+    TRY(upload_constants(session));
+    return start_draws(session);
 }
 
 /* ---- steps ---------------------------------------------------------------------------------------------------- */
@@ -86,7 +106,7 @@ rnl_status rnl_session_end_plan(rnl_session *session)
 static rnl_status run_whole(rnl_session *session, rnl_plan *plan, rnl_tensor *outputs, size_t count)
 {
     TRY(rnl_session_bind(session, plan));
-    TRY(rnl_session_upload_constants(session));
+    TRY(rnl_session_begin_plan(session));
     TRY(rnl_edges_begin(session, outputs, count));
     TRY(rnl_session_run_steps(session));
     TRY(rnl_edges_read(session, outputs, count));

@@ -5,6 +5,7 @@
 #include "model/edge.h"
 #include "model/profile.h"
 #include <string.h>
+#include <sys/random.h>
 
 static void stop_worker(rnl_worker *worker)
 {
@@ -40,6 +41,13 @@ void rnl_session_release(rnl_session *session)
     rnl_free(session);
 }
 
+static rnl_status random_key(uint64_t *out_key)
+{
+    if (getrandom(out_key, sizeof *out_key, 0) == (ssize_t)sizeof *out_key)
+        return RNL_OK;
+    return FAIL(RNL_UNAVAILABLE, "the system gives no random bytes for the session's seed");
+}
+
 rnl_status rnl_session_create(rnl_model *model, rnl_session **out_session)
 {
     if (!model || !out_session)
@@ -49,6 +57,7 @@ rnl_status rnl_session_create(rnl_model *model, rnl_session **out_session)
     *out_session = NULL;
     TRY(rnl_alloc(1, sizeof *session, &session));
     session->model = rnl_model_retain(model);
+    GOTO(random_key(&session->random_key));
     GOTO(rnl_stream_create(model->device, &session->stream));
     GOTO(rnl_kernel_set_create(model->device, &session->kernels));
     GOTO(rnl_edges_create(session));

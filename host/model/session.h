@@ -31,8 +31,9 @@ struct rnl_session {
     size_t slot_capacity;
     rnl_plan *bound; /* retained: whose slots and constants the arena holds; NULL: none */
     bool has_constants;
-    struct rnl_edge *edges;   /* the graph's inputs, then its outputs: see edge.h */
-    const rnl_tensor **order; /* scratch: the caller's tensors in the graph's order */
+    uint64_t random_key, draw_count; /* from the system; draws of all runs so far */
+    struct rnl_edge *edges;          /* the graph's inputs, then its outputs: see edge.h */
+    const rnl_tensor **order;        /* scratch: the caller's tensors in the graph's order */
     rnl_tensor_desc *descs;
     size_t step_count;
     rnl_profile *profile; /* NULL until one is asked for */
@@ -53,7 +54,7 @@ rnl_buffer *rnl_session_buffer(const rnl_session *session, uint32_t slot);
 RNL_NODISCARD rnl_status rnl_session_check_guards(rnl_session *session);
 
 /* The parts of running the bound plan: before its steps, its steps, and when all has run. */
-RNL_NODISCARD rnl_status rnl_session_upload_constants(rnl_session *session);
+RNL_NODISCARD rnl_status rnl_session_begin_plan(rnl_session *session);
 RNL_NODISCARD rnl_status rnl_session_run_steps(rnl_session *session);
 RNL_NODISCARD rnl_status rnl_session_end_plan(rnl_session *session);
 

@@ -20,7 +20,7 @@ NOTES = {
     "Constant": "a weight once the model is loaded; no strings",
     "Dropout": "as in inference, also where training_mode is asked for by a constant false",
     "Resize": "the aligned corner is onnxruntime's: the last whole pixel",
-    "SpaceToDepth": "", "Identity": "",
+    "Bernoulli": "the official cases expect numpy's own random numbers", "SpaceToDepth": "", "Identity": "",
 }
 WITHOUT_ROWS = {"Constant", "If", "Loop", "Scan"}
 HEAD = """# Operators
