@@ -11,16 +11,23 @@ rnl_graph *rnl_graph_retain(rnl_graph *graph)
     return graph;
 }
 
-void rnl_graph_release(rnl_graph *graph)
+static void release_parts(rnl_graph *graph)
 {
-    if (!graph || atomic_fetch_sub_explicit(&graph->references, 1, memory_order_acq_rel) != 1)
-        return;
     for (size_t i = 0; i < graph->subgraph_count; i++)
         rnl_graph_release(graph->subgraphs[i]);
     rnl_free(graph->subgraphs);
     for (size_t i = 0; i < graph->external_count; i++)
         rnl_map_close(&graph->external[i]);
     rnl_map_close(&graph->file);
+}
+
+void rnl_graph_release(rnl_graph *graph)
+{
+    if (!graph || atomic_fetch_sub_explicit(&graph->references, 1, memory_order_acq_rel) != 1)
+        return;
+    rnl_graph_release(graph->base);
+    if (!graph->base)
+        release_parts(graph);
     rnl_zone_free(&graph->zone);
     rnl_free(graph);
 }

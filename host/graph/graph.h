@@ -63,6 +63,7 @@ typedef struct rnl_node {
     size_t attribute_count;
     const rnl_attribute *attributes;
     const char *refusal; /* why this node cannot run, as the reader or the check found; NULL: it can */
+    const char *instead; /* " + Conv + QuantizeLinear": the nodes that an edition has this one in place of; or NULL */
 } rnl_node;
 
 typedef struct rnl_value {
@@ -74,6 +75,7 @@ typedef struct rnl_value {
 
 struct rnl_graph {
     atomic_uint references;
+    rnl_graph *base;   /* retained: what this one is an edition of, which owns all that they share; or NULL */
     rnl_zone zone;     /* owns everything below */
     rnl_map file;      /* the mapped model, when loaded from a path */
     rnl_map *external; /* mapped external data files */

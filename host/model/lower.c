@@ -285,7 +285,7 @@ static rnl_status lower_node(rnl_lowering *lowering, uint32_t index)
                     node->op_type);
     TRY(rnl_plan_context(lowering->planner, node, &lowering->context));
     TRY(lower(lowering));
-    return rnl_plan_cover_steps(lowering->planner, index, NULL);
+    return rnl_plan_cover_steps(lowering->planner, index, node->instead);
 }
 
 /* Of the node's group. */

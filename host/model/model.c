@@ -4,7 +4,9 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "graph/integers.h"
 #include "model/evaluate.h"
+#include "model/fuse.h"
 #include "ops/gemm.h"
 #include <string.h>
 
@@ -267,13 +269,17 @@ rnl_status rnl_model_open(rnl_graph *graph, rnl_device *device, const rnl_model_
     if (!graph || !device)
         return FAIL(RNL_INVALID_ARGUMENT, "rnl_model_open: %s is NULL", graph ? "device" : "graph");
     rnl_model *model = NULL;
+    rnl_graph *own = NULL;
     rnl_status status = RNL_OK;
     TRY(check_graph(graph));
-    TRY(create_model(graph, device, &model));
+    if (!rnl_fuse_is_off())
+        TRY(rnl_graph_with_integers(graph, &own));
+    GOTO(create_model(own ? own : graph, device, &model));
     GOTO(init_model(model, options));
     *out_model = model;
-    return RNL_OK;
+    model = NULL;
 done:
+    rnl_graph_release(own);
     rnl_model_release(model);
     return status;
 }
