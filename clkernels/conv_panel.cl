@@ -16,12 +16,53 @@
 #error "conv_panel.cl needs NB"
 #endif
 
+// What differs from pixel to pixel is computed in vectors of L pixels, of which there are PARTS.
+#if P <= 4
+#define L 4
+#define LANE (int4)(0, 1, 2, 3)
+#elif P <= 8
+#define L 8
+#define LANE (int8)(0, 1, 2, 3, 4, 5, 6, 7)
+#else
+#define L 16
+#define LANE (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15)
+#endif
+#define PARTS ((P + L - 1) / L)
+
+// What a tile reads and writes at its end, and what the next run's pixels read (`ahead` bytes on), is asked for while
+// products are computed, a line of memory a step: hardware foresees none of that, since each pixel is elsewhere. Only
+// where a step is long enough to hide it.
+#ifdef __has_builtin
+#if V == 16 && P * NB >= 24 && __has_builtin(__builtin_prefetch)
+#define FETCHES
+#endif
+#endif
+#ifdef FETCHES
+#define FETCH_AT(i) ((i) & (PARTS * L - 1))
+#define FETCH_OPERAND(i)                                                                                               \
+    __builtin_prefetch(operand##i + (place##i[FETCH_AT(c / NB)] + Y##i##_STEP * (channel + c % NB * V)));
+#define FETCH                                                                                                          \
+    __builtin_prefetch(dst + (place[FETCH_AT(c / NB)] + channel + c % NB * V), 1);                                     \
+    FOR_OPERANDS(FETCH_OPERAND)                                                                                        \
+    __builtin_prefetch((__global const SRC_T *)(address[FETCH_AT(c)] + ahead) + c);
+#define FETCHED                                                                                                        \
+    , ulong ahead, __global const STORAGE(T_DST) *dst, const idx_t *place, int channel FOR_OPERANDS(PLACED_OPERAND)
+#define PASS_FETCHED , ahead, dst, place, channel FOR_OPERANDS(PASS_OPERAND)
+#else
+#define FETCH
+#define FETCHED
+#define PASS_FETCHED
+#endif
+#define PLACED_OPERAND(i) , __global const STORAGE(T_Y##i) *operand##i, const idx_t *place##i
+#define PASS_OPERAND(i) , operand##i, place##i
+
 // acc[pixel][block] += the products of `count` channels.
 static inline void accumulate(FLOATV acc[P * NB], __global const SRC_T *const pixel[P],
-                              __global const SRC_T *const weight[NB], int count)
+                              __global const SRC_T *const weight[NB], int count, const ulong *address FETCHED)
 {
     for (int c = 0; c < count; c++) {
         FLOATV w[NB];
+        FETCH
 #pragma unroll
         for (int j = 0; j < NB; j++)
             w[j] = LOADV(T_SRC, V, weight[j], c * 16);
@@ -35,18 +76,6 @@ static inline void accumulate(FLOATV acc[P * NB], __global const SRC_T *const pi
     }
 }
 
-// What differs from pixel to pixel is computed in vectors of L pixels, of which there are PARTS.
-#if P <= 4
-#define L 4
-#define LANE (int4)(0, 1, 2, 3)
-#elif P <= 8
-#define L 8
-#define LANE (int8)(0, 1, 2, 3, 4, 5, 6, 7)
-#else
-#define L 16
-#define LANE (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15)
-#endif
-#define PARTS ((P + L - 1) / L)
 #define INTL PASTE2_(int, L)
 #ifdef INDEX64
 #define IDXL PASTE2_(long, L)
@@ -96,10 +125,9 @@ static inline void set_part(run_pixels *pixels, int part, INTL n, INTL d, INTL h
 
 // Where tap (z, y, x) of each pixel is read, or `zeros`. False: it reaches no pixel.
 static inline bool find_tap(const run_pixels *pixels, int z, int y, int x, int4 src_size, idx4_t src_stride,
-                            ulong source, ulong zeros, __global const SRC_T *pixel[P])
+                            ulong source, ulong zeros, ulong address[PARTS * L])
 {
     const idx_t offset = z * src_stride.y + y * src_stride.z + x * src_stride.w;
-    ulong address[PARTS * L];
     INTL used = 0;
 #pragma unroll
     for (int part = 0; part < PARTS; part++) {
@@ -109,16 +137,13 @@ static inline bool find_tap(const run_pixels *pixels, int z, int y, int x, int4 
         STOREL(select((ULONGL)(zeros), from, TO_ULONGL(reads)), address, part);
         used |= reads;
     }
-#pragma unroll
-    for (int p = 0; p < P; p++)
-        pixel[p] = (__global const SRC_T *)address[p];
     return any(used);
 }
 
 // acc += all taps. Where no tap falls into padding and a row of taps is one stretch of memory, that is read as one tap.
 static inline void accumulate_taps(FLOATV acc[P * NB], const run_pixels *pixels, __global const SRC_T *const panel[NB],
                                    ulong source, ulong zeros, int4 src_size, int4 taps, int4 dilation,
-                                   idx4_t src_stride)
+                                   idx4_t src_stride FETCHED)
 {
     const bool join =
         all(pixels->inside) && src_stride.w == src_size.w && (dilation.z == 1 || taps.z == 1);
@@ -127,12 +152,16 @@ static inline void accumulate_taps(FLOATV acc[P * NB], const run_pixels *pixels,
     idx_t line = 0;
     for (int tap = 0, kd = 0, kh = 0, kw = 0; tap < tap_count; tap++) {
         __global const SRC_T *pixel[P], *weights[NB];
+        ulong address[PARTS * L];
         const bool used = find_tap(pixels, kd * dilation.x, kh * dilation.y, kw * dilation.z, src_size, src_stride,
-                                   source, zeros, pixel);
+                                   source, zeros, address);
+#pragma unroll
+        for (int p = 0; p < P; p++)
+            pixel[p] = (__global const SRC_T *)address[p];
 #pragma unroll
         for (int j = 0; j < NB; j++)
             weights[j] = panel[j] + line;
-        accumulate(acc, pixel, weights, used ? width : 0);
+        accumulate(acc, pixel, weights, used ? width : 0, address PASS_FETCHED);
         line += (idx_t)width * 16;
         kw = kw + 1 == columns ? 0 : kw + 1;
         kh = kw ? kh : kh + 1 == taps.y ? 0 : kh + 1;
@@ -146,7 +175,6 @@ static inline void accumulate_taps(FLOATV acc[P * NB], const run_pixels *pixels,
 #define UNROLL_SHORT_CHAIN
 #endif
 #define FIND_OPERAND(i) const idx_t at##i = place##i[p] + Y##i##_STEP * c;
-#define PLACED_OPERAND(i) , __global const STORAGE(T_Y##i) *operand##i, const idx_t *place##i
 
 // Stores the results of channels from `channel` on, of which `count` are left; place: of each pixel's channel 0.
 static inline void store_tile(__global STORAGE(T_DST) *dst, const FLOATV acc[P * NB], const idx_t *place, int begin,
@@ -193,7 +221,6 @@ static inline void store_tile(__global STORAGE(T_DST) *dst, const FLOATV acc[P *
 #endif
 #define DECLARE_PLACES(i) idx_t place##i[PARTS * L];
 #define FIND_PLACES(i) STOREL(PLACES(stride_y##i, offset_y##i), place##i, part);
-#define PASS_OPERAND(i) , operand##i, place##i
 
 // flags.z: pixels; flags.w: runs of P pixels that a work-item computes one after the other; stride.w: blocks of
 // channels, for each run.
@@ -204,6 +231,11 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void conv_panel(CONV_ARG
     const int first_block = (flags.x ? grid1 : grid0) * stride.w, first_run = (flags.x ? grid0 : grid1) * flags.w;
     const int end_block = min(first_block + stride.w, blocks * taps.w);
     const int end_run = min(first_run + flags.w, (flags.z + P - 1) / P);
+#ifdef FETCHES
+    const ulong pixel_bytes = (ulong)(stride.z * src_stride.w) * sizeof(SRC_T);
+    // Pixels that meet in the same sets of a first cache would be driven out of it.
+    const ulong next_run = pixel_bytes % 4096 == 0 ? 0 : P * pixel_bytes;
+#endif
     const ulong zeros = (ulong)(weight + (weight_offset + weight_stride.w));
 
     for (int run = first_run; run < end_run; run++) {
@@ -229,10 +261,14 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void conv_panel(CONV_ARG
             const int group = block / blocks, m = (block - group * blocks) * (V * NB), c = group * dst_size.w + m;
             __global const SRC_T *panel[NB];
             FLOATV acc[P * NB];
+#ifdef FETCHES
+            const ulong ahead = block == first_block ? next_run : 0;
+            const int channel = c;
+#endif
             begin_tile(acc, panel, weight + (weight_offset + group * weight_stride.y), bias + (bias_offset + c),
                        flags.y, m, dst_size.w, weight_stride.z);
             accumulate_taps(acc, &pixels, panel, (ulong)(src + (src_offset + (idx_t)group * src_size.w)), zeros,
-                            src_size, taps, dilation, src_stride);
+                            src_size, taps, dilation, src_stride PASS_FETCHED);
             store_tile(dst, acc, place, pixels.begin, pixels.end, c, dst_size.w - m PASS_SCALARS
                        FOR_OPERANDS(PASS_OPERAND));
         }
