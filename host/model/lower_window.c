@@ -62,6 +62,18 @@ static rnl_status lower_direct(rnl_lowering *lowering, rnl_conv_params *params, 
     return rnl_op_conv_direct(lowering->list, params, transposed, &source, &weight, &bias, &target);
 }
 
+/* Weights for Winograd's way are made while planning; so those that a step computes have others. */
+static rnl_status choose_weights(rnl_lowering *lowering, rnl_conv_params *params, const rnl_view *source)
+{
+    const rnl_tensor_desc *weight = &lowering->context.inputs[1], *target = &lowering->context.outputs[0];
+    if (!lowering->planner->model->constants.tensors[lowering->context.node->inputs[1]])
+        return RNL_OK;
+    rnl_view weights = {.slot = RNL_NO_SLOT, .dtype = weight->dtype, .rank = weight->rank};
+    memcpy(weights.shape, weight->shape, sizeof weights.shape);
+    const rnl_view result = rnl_view_channels_last(RNL_NO_SLOT, target->dtype, target->rank, target->shape);
+    return rnl_conv_prefers_winograd(lowering->list->device, params, source, &weights, &result, &params->winograd);
+}
+
 static rnl_status lower_convolution(rnl_lowering *lowering, const rnl_window *window, bool transposed)
 {
     rnl_conv_params params = conv_params(window);
@@ -71,6 +83,10 @@ static rnl_status lower_convolution(rnl_lowering *lowering, const rnl_window *wi
     if (lowering->context.inputs[0].dtype == RNL_F64)
         return lower_direct(lowering, &params, transposed);
     TRY(lower_source(lowering, params.spatial, params.pad_begin, NULL, &source));
+    if (!transposed)
+        TRY(choose_weights(lowering, &params, &source));
+    if (params.winograd)
+        packing = RNL_PACKING_CONV_WINOGRAD;
     TRY(rnl_lower_anchor_weights(lowering, packing, window->groups, &weight, &bias));
     TRY(rnl_lower_result(lowering, RNL_LAYOUT_CHANNELS_LAST, &target, &chain));
     params.chain = chain;

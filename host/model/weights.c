@@ -140,8 +140,11 @@ static rnl_status describe(const rnl_weights *weights, const rnl_host_tensor *te
         return describe_turned(tensor, weight);
     if (rnl_packing_is_bytes(packing))
         return describe_bytes(weights, tensor, weight);
-    rnl_conv_weight_layout(rnl_packing_is_transposed(packing), weight->key.groups, 0, tensor->dtype, tensor->rank,
-                           tensor->shape, &weight->view, &elements);
+    if (packing == RNL_PACKING_CONV_WINOGRAD)
+        rnl_conv_winograd_layout(0, tensor->shape, &weight->view, &elements);
+    else
+        rnl_conv_weight_layout(rnl_packing_is_transposed(packing), weight->key.groups, 0, tensor->dtype, tensor->rank,
+                               tensor->shape, &weight->view, &elements);
     if (elements < 0 || !rnl_size_mul((size_t)elements, rnl_dtype_bytes(tensor->dtype), &weight->size_bytes))
         return FAIL(RNL_RESOURCE_EXHAUSTED, "a packed weight overflows the address space");
     return RNL_OK;

@@ -11,6 +11,7 @@ typedef enum rnl_packing {
     RNL_PACKING_PLAIN,          /* row-major, as in the file */
     RNL_PACKING_CONV,           /* rnl_conv_weight_layout */
     RNL_PACKING_CONV_TRANSPOSE, /* the same, transposed convolution */
+    RNL_PACKING_CONV_WINOGRAD,  /* rnl_conv_winograd_layout */
     RNL_PACKING_MATRIX,         /* K x N, as the weights of a convolution of single pixels */
     RNL_PACKING_MATRIX_TURNED,  /* N x K, the same */
     RNL_PACKING_TURNED,         /* …, K as a matrix K x …; halves as float32 */

@@ -120,6 +120,8 @@ static void fill_packed(const rnl_host_tensor *tensor, const rnl_weight *weight,
 {
     if (rnl_packing_is_bytes(weight->key.packing))
         fill_bytes(tensor, weight->key.packing, target);
+    else if (weight->key.packing == RNL_PACKING_CONV_WINOGRAD)
+        rnl_conv_winograd_pack(tensor->shape, tensor->data, weight->numbers, target);
     else if (weight->key.packing == RNL_PACKING_TURNED)
         fill_turned(tensor, &weight->view, target);
     else

@@ -4,6 +4,7 @@
 #include "ops/conv_panel.h"
 #include "ops/conv_step.h"
 #include "ops/conv_tiled.h"
+#include "ops/conv_winograd.h"
 #include "ops/implementation.h"
 #include <stdlib.h>
 
@@ -67,6 +68,7 @@ static rnl_status append_portable(rnl_step_list *list, const char *name, const v
 }
 
 static const rnl_implementation implementations[] = {
+    {"conv:winograd", rnl_conv_winograd_applies, rnl_conv_winograd_pays, rnl_conv_winograd_append},
     {"conv:depthwise", rnl_conv_depthwise_applies, NULL, rnl_conv_depthwise_append},
     {"conv:tiled", rnl_conv_tiled_applies, rnl_conv_tiled_pays, rnl_conv_tiled_append},
     {"conv:panel", rnl_conv_panel_applies, NULL, rnl_conv_panel_append},
@@ -74,10 +76,11 @@ static const rnl_implementation implementations[] = {
 };
 #define IMPLEMENTATIONS (sizeof implementations / sizeof *implementations)
 
+static const rnl_view plenty = {.dtype = RNL_F32, .rank = 1, .shape = {INT64_MAX}, .stride = {1}};
+
 rnl_status rnl_conv_scratch(const rnl_device *device, const rnl_conv_params *params, const rnl_view *src,
                             const rnl_view *weight, const rnl_view *bias, const rnl_view *dst, int64_t *out_floats)
 {
-    static const rnl_view plenty = {.dtype = RNL_F32, .rank = 1, .shape = {INT64_MAX}, .stride = {1}};
     rnl_conv_problem problem;
     *out_floats = 0;
     TRY(rnl_conv_describe(params, false, src, weight, bias, dst, &problem));
@@ -86,8 +89,31 @@ rnl_status rnl_conv_scratch(const rnl_device *device, const rnl_conv_params *par
     problem.scratch = &plenty;
     const rnl_implementation *chosen =
         rnl_implementation_choose(implementations, IMPLEMENTATIONS, getenv("RUNNEL_CONV"), device, &problem);
-    if (chosen && chosen->append == rnl_conv_tiled_append)
+    if (problem.winograd)
+        *out_floats = rnl_conv_winograd_scratch(device, &problem);
+    else if (chosen && chosen->append == rnl_conv_tiled_append)
         *out_floats = rnl_conv_tiled_scratch(device, &problem);
+    return RNL_OK;
+}
+
+rnl_status rnl_conv_prefers_winograd(const rnl_device *device, const rnl_conv_params *params, const rnl_view *src,
+                                     const rnl_view *weight, const rnl_view *dst, bool *out_prefers)
+{
+    rnl_conv_params wish = *params;
+    rnl_conv_problem problem;
+    *out_prefers = false;
+    if (params->spatial != 2)
+        return RNL_OK;
+    wish.chain = NULL;
+    wish.winograd = false;
+    wish.scratch = &plenty;
+    TRY(rnl_conv_describe(&wish, false, src, weight, NULL, dst, &problem));
+    if (rnl_view_elements(dst) == 0)
+        return RNL_OK;
+    problem.winograd = true;
+    const rnl_implementation *chosen =
+        rnl_implementation_choose(implementations, IMPLEMENTATIONS, getenv("RUNNEL_CONV"), device, &problem);
+    *out_prefers = chosen && chosen->append == rnl_conv_winograd_append;
     return RNL_OK;
 }
 
@@ -98,7 +124,9 @@ rnl_status rnl_op_conv(rnl_step_list *list, const rnl_conv_params *params, const
     TRY(rnl_conv_describe(params, false, src, weight, bias, dst, &problem));
     if (rnl_view_elements(dst) == 0)
         return RNL_OK;
-    return rnl_implementation_append(implementations, IMPLEMENTATIONS, getenv("RUNNEL_CONV"), list, &problem);
+    /* Nothing else reads these weights. */
+    return rnl_implementation_append(implementations, problem.winograd ? 1 : IMPLEMENTATIONS,
+                                     problem.winograd ? "winograd" : getenv("RUNNEL_CONV"), list, &problem);
 }
 
 rnl_status rnl_op_conv_transpose(rnl_step_list *list, const rnl_conv_params *params, const rnl_view *src,

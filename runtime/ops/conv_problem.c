@@ -2,6 +2,7 @@
 #include "ops/conv_problem.h"
 #include "base/memory.h"
 #include "ops/conv_weight.h"
+#include "ops/conv_winograd.h"
 #include "ops/step_build.h"
 
 static rnl_status check_params(const rnl_conv_params *params, const rnl_view *src, const rnl_view *weight,
@@ -22,6 +23,17 @@ static rnl_status check_params(const rnl_conv_params *params, const rnl_view *sr
             return FAIL(RNL_INVALID_ARGUMENT, "convolution with stride %lld, dilation %lld",
                         (long long)params->stride[i], (long long)params->dilation[i]);
     return RNL_OK;
+}
+
+/* What weights for Winograd's way stand for. */
+static rnl_status check_winograd(const rnl_conv_params *params, const rnl_view *weight)
+{
+    bool fits = params->spatial == 2 && params->groups == 1 && weight->dtype == RNL_F32;
+    for (size_t i = 0; fits && i < 2; ++i)
+        fits = weight->shape[i + 2] == 3 && params->stride[i] == 1 && params->dilation[i] == 1;
+    return fits || !params->winograd
+               ? RNL_OK
+               : FAIL(RNL_INVALID_ARGUMENT, "weights for Winograd's way in a convolution that has none");
 }
 
 static bool is_storage(rnl_dtype dtype)
@@ -106,9 +118,15 @@ static void spread(rnl_conv_problem *problem, const rnl_conv_params *params)
 static rnl_status find_weights(rnl_conv_problem *problem, const rnl_conv_params *params)
 {
     const rnl_view *weight = problem->weight;
-    const rnl_conv_layout layout =
-        rnl_conv_find_layout(problem->transposed, params->groups, weight->rank, weight->shape);
+    rnl_conv_layout layout = rnl_conv_find_layout(problem->transposed, params->groups, weight->rank, weight->shape);
     int64_t end = 0;
+    if (problem->winograd) {
+        const rnl_winograd_layout winograd = rnl_winograd_find_layout(weight->shape);
+        layout = (rnl_conv_layout){.tap_stride = winograd.transform_stride,
+                                   .panel_stride = winograd.panel_stride,
+                                   .zeros_at = winograd.zeros_at,
+                                   .elements = winograd.elements};
+    }
     if (__builtin_add_overflow(layout.elements, weight->offset, &end) || end > INT64_MAX / 16)
         return FAIL(RNL_INVALID_ARGUMENT, "convolution's weights exceed the address space");
     problem->depthwise = layout.depthwise;
@@ -185,7 +203,9 @@ rnl_status rnl_conv_describe(const rnl_conv_params *params, bool transposed, con
 {
     TRY(check_params(params, src, weight, dst));
     TRY(check_types(src, weight, bias, dst));
+    TRY(check_winograd(params, weight));
     rnl_conv_problem problem = {.src = src, .weight = weight, .bias = bias, .dst = dst, .transposed = transposed};
+    problem.winograd = params->winograd;
     problem.scratch = rnl_view_exists(params->scratch) ? params->scratch : NULL;
     TRY(rnl_views_check((const rnl_view *[]){src, weight, bias, dst}, 4, &problem.index64));
     problem.batch = src->shape[0];

@@ -5,6 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+/*
+ * What the absolute values that Winograd's way adds up for one pixel and channel can come to, for pixels and weights of
+ * at most 1, where direct sums come to 9: |A|(|G|1 . |B|1) with the transforms' matrices A, G and B, largest element
+ * squared for two dimensions: 27.42^2.
+ */
+#define WINOGRAD_GROWTH 752.0
+
 /* The tensors of a running case, and its result in float64. */
 typedef struct conv_run {
     conv_case test;
@@ -60,6 +67,19 @@ static void weight_shape(const conv_case *test, int64_t shape[5])
     shape[1] = (test->transposed ? test->filters : test->channels) / test->groups;
     for (size_t i = 0; i < test->spatial; ++i)
         shape[i + 2] = test->taps[i];
+}
+
+static rnl_view pack_winograd(const op_tensor *weight)
+{
+    rnl_view view;
+    int64_t elements = 0;
+    rnl_conv_winograd_layout(0, weight->view.shape, &view, &elements);
+    op_tensor *packed = op_tensor_create(RNL_F32, 1, &elements, OP_ROW_MAJOR);
+    rnl_conv_winograd_pack(weight->view.shape, (const float *)(const void *)weight->data + weight->view.offset, NULL,
+                           (float *)(void *)packed->data + packed->view.offset);
+    view.slot = packed->view.slot;
+    view.offset = packed->view.offset;
+    return view;
 }
 
 /* The weights as the model has them; only their packed copy is used by the device, which makes it itself or not. */
@@ -296,7 +316,8 @@ void conv_case_run(const conv_case *given)
     memcpy(params.dilation, test->dilation, sizeof params.dilation);
     memcpy(params.pad_begin, test->pad_begin, sizeof params.pad_begin);
     params.chain = make_chain(&run);
-    const rnl_view weight = pack_weights(&run);
+    params.winograd = test->winograd;
+    const rnl_view weight = test->winograd ? pack_winograd(run.weight) : pack_weights(&run);
     const rnl_view *bias = run.bias ? &run.bias->view : NULL;
     if (!test->transposed)
         give_scratch(&run, &weight, bias, &params);
@@ -306,7 +327,8 @@ void conv_case_run(const conv_case *given)
     op_run();
     compute_expected(&run);
     /* Each f32 addition of products of at most 1 may round by half a unit of a sum of at most that many. */
-    const double terms = (double)(pixel_count(test, test->taps) * test->channels / test->groups + 1);
+    const double products = test->winograd ? WINOGRAD_GROWTH : (double)pixel_count(test, test->taps);
+    const double terms = products * (double)(test->channels / test->groups) + 1;
     op_bound bound = op_tolerance(test->dtype);
     bound.absolute += terms * 0x1p-23;
     op_check(run.dst, expected_at, &run, bound);

@@ -26,6 +26,7 @@ typedef struct conv_case {
     bool pack_on_device;                      /* the weights, from the order that models have */
     rnl_dtype dtype;                          /* 0: F32 */
     unsigned chain;                           /* CONV_CHAIN_…; 0: no chain */
+    bool winograd;                            /* the weights are for Winograd's way */
     const char *implementation;               /* that is expected, but for emulated devices; NULL: any */
 } conv_case;
 

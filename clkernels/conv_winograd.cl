@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+// Convolution of 3x3 taps, stride 1, by Winograd's way for CPUs: F(4x4, 3x3) of Lavin and Gray, "Fast Algorithms for
+// Convolutional Neural Networks" (arXiv 1509.09308). A tile of 4x4 pixels takes 36 products for each pair of channels
+// instead of 144. The points are 0, 3/4, -3/4, 3/2, -3/2 and infinity, not the usual 0, 1, -1, 2, -2: all constants are exact,
+// and errors in f32 are a quarter as large.
+//
+// One work-item a work-group. It takes R tiles (a slab) at a time: turns their pixels into 36 matrices [tile][channel],
+// multiplies each with that of the weights, and turns the products back into pixels, block of output channels by block.
+// Matrices and products stay in memory of the work-item's own, which fits in a core's cache.
+//
+// gpu: never
+// Defines: those of conv.clh, where P are the tiles of a slab, and
+//   NB          vectors of channels that are multiplied at once
+// check: -DT_SRC=F32 -DT_BIAS=F32 -DT_DST=F32 -DV=16 -DP=7 -DNB=4
+// check: -DT_SRC=F32 -DT_BIAS=F32 -DT_DST=F32 -DV=8 -DP=6 -DNB=2 -DINDEX64
+// check: -DT_SRC=F32 -DT_BIAS=F32 -DT_DST=F32 -DV=4 -DP=6 -DNB=2 -DSTAGES=2 -DS1=OP_ADD(v0,y0) -DS2=OP_RELU(v1) -DOPERANDS=1 -DT_Y0=F32 -DY0_STEP=1
+#include "conv.clh"
+#ifndef NB
+#error "conv_winograd.cl needs NB"
+#endif
+#define R P
+
+#define A 0.75f
+#define B 1.5f
+#define LOADF PASTE2_(vload, V)
+#define STOREF PASTE2_(vstore, V)
+// A slab's matrices: [transform][16 channels][tile][channel]. Products of a block: [transform][tile][vector][channel].
+#define PIECE (R * 16)
+#define PRODUCTS (R * NB * V)
+
+// Pixels into what is multiplied, along one dimension: the polynomials that are 0 at all points but one.
+static inline void turn_pixels(const FLOATV d[6], FLOATV t[6])
+{
+    const FLOATV even_a = d[4] - (B * B) * d[2], odd_a = A * (d[3] - (B * B) * d[1]);
+    const FLOATV even_b = d[4] - (A * A) * d[2], odd_b = B * (d[3] - (A * A) * d[1]);
+    t[0] = d[4] + ((A * A * B * B) * d[0] - (A * A + B * B) * d[2]);
+    t[1] = even_a + odd_a;
+    t[2] = even_a - odd_a;
+    t[3] = even_b + odd_b;
+    t[4] = even_b - odd_b;
+    t[5] = d[5] + ((A * A * B * B) * d[1] - (A * A + B * B) * d[3]);
+}
+
+// Products into pixels, along one dimension: values at the points into coefficients.
+static inline void turn_products(const FLOATV m[6], FLOATV y[4])
+{
+    const FLOATV even_a = m[1] + m[2], odd_a = m[1] - m[2], even_b = m[3] + m[4], odd_b = m[3] - m[4];
+    y[0] = m[0] + even_a + even_b;
+    y[1] = A * odd_a + B * odd_b;
+    y[2] = (A * A) * even_a + (B * B) * even_b;
+    y[3] = m[5] + ((A * A * A) * odd_a + (B * B * B) * odd_b);
+}
+
+// Where a tile's 6x6 pixels are read; those in the padding at `zeros`.
+static inline void find_pixels(__global const SRC_T *pixel[36], __global const SRC_T *image, int top, int left,
+                               int4 src_size, idx4_t src_stride, __global const SRC_T *zeros)
+{
+    for (int y = 0; y < 6; y++)
+        for (int x = 0; x < 6; x++) {
+            const int h = top + y, w = left + x;
+            const bool inside = h >= 0 && h < src_size.y && w >= 0 && w < src_size.z;
+            pixel[y * 6 + x] = inside ? image + (h * src_stride.z + w * src_stride.w) : zeros;
+        }
+}
+
+// The last channels, which are no whole vector, with zeros behind them: into `spare`, from where they are read then.
+static inline void copy_rest(__global const SRC_T *pixel[36], int c, int channels, __global float *spare)
+{
+    for (int i = 0; i < 36; i++) {
+        for (int k = 0; k < 16; k++)
+            spare[i * 16 + k] = c + k < channels ? pixel[i][c + k] : 0.0f;
+        pixel[i] = spare + i * 16 - c;
+    }
+}
+
+// A tile into its rows of the 36 matrices; `to`: of the first, `matrix` floats from one to the next.
+static inline void turn_tile(__global const SRC_T *pixel[36], int channels, __global float *to, int matrix,
+                             __global float *spare)
+{
+    for (int c = 0; c < channels; c += V) {
+        FLOATV part[36];
+        if (channels - c < V)
+            copy_rest(pixel, c, channels, spare);
+        for (int x = 0; x < 6; x++) {
+            FLOATV d[6], t[6];
+#pragma unroll
+            for (int y = 0; y < 6; y++)
+                d[y] = LOADF(0, pixel[y * 6 + x] + c);
+            turn_pixels(d, t);
+#pragma unroll
+            for (int y = 0; y < 6; y++)
+                part[y * 6 + x] = t[y];
+        }
+        __global float *row = to + (c >> 4) * PIECE + (c & 15);
+        for (int y = 0; y < 6; y++) {
+            FLOATV t[6];
+            turn_pixels(part + y * 6, t);
+#pragma unroll
+            for (int x = 0; x < 6; x++)
+                STOREF(t[x], 0, row + (y * 6 + x) * matrix);
+        }
+    }
+}
+
+// One matrix of a slab times one of the weights: `pieces` of 16 channels. Sums of 64 channels are added up in memory: one
+// sum over all of them would have twice the error.
+static inline void multiply(__global const float *slab, __global const SRC_T *const weight[NB], int pieces,
+                            __global float *product)
+{
+    for (int first = 0; first < pieces; first += 4) {
+        const int end = min(first + 4, pieces);
+        FLOATV acc[R * NB];
+#pragma unroll
+        for (int i = 0; i < R * NB; i++)
+            acc[i] = 0.0f;
+        for (int piece = first; piece < end; piece++)
+            for (int c = 0; c < 16; c++) {
+                FLOATV w[NB];
+#pragma unroll
+                for (int j = 0; j < NB; j++)
+                    w[j] = LOADF(0, weight[j] + (piece * 16 + c) * 16);
+#pragma unroll
+                for (int r = 0; r < R; r++) {
+                    const FLOATV x = (FLOATV)(slab[piece * PIECE + r * 16 + c]);
+#pragma unroll
+                    for (int j = 0; j < NB; j++)
+                        acc[r * NB + j] = fma(x, w[j], acc[r * NB + j]);
+                }
+            }
+        if (first > 0) {
+#pragma unroll
+            for (int i = 0; i < R * NB; i++)
+                acc[i] += LOADF(0, product + i * V);
+        }
+#pragma unroll
+        for (int i = 0; i < R * NB; i++)
+            STOREF(acc[i], 0, product + i * V);
+    }
+}
+
+// A tile's products of one vector of channels into its 16 pixels.
+static inline void turn_back(__global const float *product, FLOATV bias, FLOATV result[16])
+{
+    FLOATV part[24];
+    for (int x = 0; x < 6; x++) {
+        FLOATV m[6], y[4];
+#pragma unroll
+        for (int i = 0; i < 6; i++)
+            m[i] = LOADF(0, product + (i * 6 + x) * PRODUCTS);
+        turn_products(m, y);
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+            part[i * 6 + x] = y[i];
+    }
+    for (int i = 0; i < 4; i++) {
+        FLOATV y[4];
+        turn_products(part + i * 6, y);
+#pragma unroll
+        for (int x = 0; x < 4; x++)
+            result[i * 4 + x] = y[x] + bias;
+    }
+}
+
+#define FIND_OPERAND(i) const idx_t at##i = OPERAND_AT(i, c);
+#define STORED_OPERAND(i) , __global const STORAGE(T_Y##i) *operand##i, const idx_t offset_y##i, const idx4_t stride_y##i
+#define PASS_OPERAND(i) , operand##i, offset_y##i, stride_y##i
+#if STAGES > 0
+#define PASS_SCALARS , chain_scalars
+#else
+#define PASS_SCALARS
+#endif
+
+// Stores those pixels of a tile that the image has, and of channels from c on the `rest` that are left.
+static inline void store_tile(__global STORAGE(T_DST) *dst, idx_t dst_offset, idx4_t dst_stride, int4 dst_size,
+                              const FLOATV result[16], int n, int top, int left, int c,
+                              int rest CHAIN_SCALARS FOR_OPERANDS(STORED_OPERAND))
+{
+    const int d = 0, rows = min(4, dst_size.y - top), columns = min(4, dst_size.z - left);
+    (void)d;
+    for (int y = 0; y < rows; y++)
+        for (int x = 0; x < columns; x++) {
+            const int h = top + y, w = left + x;
+            const idx_t place = dst_offset + n * dst_stride.x + h * dst_stride.z + w * dst_stride.w + c;
+            const FLOATV v0 = result[y * 4 + x];
+            FOR_OPERANDS(FIND_OPERAND)
+            if (rest >= V) {
+                LOAD_OPERANDS
+                CHAIN
+                STOREV(T_DST, V, dst, place, CHAIN_RESULT);
+            } else {
+                LOAD_OPERANDS_PART(rest)
+                CHAIN
+                STORE_FIRST(T_DST, V, dst, place, CHAIN_RESULT, rest);
+            }
+        }
+}
+
+typedef struct tile_place {
+    int n, top, left;
+} tile_place;
+
+static inline tile_place find_tile(int tile, int4 dst_size)
+{
+    const int across = (dst_size.z + 3) / 4, down = (dst_size.y + 3) / 4;
+    const int row = tile / across, n = row / down;
+    const tile_place place = {n, (row - n * down) * 4, (tile - row * across) * 4};
+    return place;
+}
+
+// The range is blocks of NB vectors of output channels, stride.w of them a work-item, by slabs, flags.w a work-item; flags.z:
+// tiles. own: where the memory begins, and floats of it for each work-item.
+__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void conv_winograd(__global float *memory, idx2_t own,
+                                                                           CONV_ARGUMENTS)
+{
+    const int grid0 = (int)get_global_id(0), grid1 = (int)get_global_id(1);
+    const int blocks = (dst_size.w + V * NB - 1) / (V * NB), pieces = (src_size.w + 15) / 16, matrix = pieces * PIECE;
+    const int first_block = grid0 * stride.w, end_block = min(first_block + stride.w, blocks);
+    const int end_tile = min((grid1 + 1) * flags.w * R, flags.z);
+    __global const SRC_T *weights = weight + weight_offset, *zeros = weights + weight_stride.w;
+    __global float *spare = memory + (own.x + (grid1 * (idx_t)get_global_size(0) + grid0) * own.y);
+    __global float *slab = spare + 36 * 16, *products = slab + 36 * matrix;
+
+    for (int first = grid1 * flags.w * R; first < end_tile; first += R) {
+        const int count = min(R, end_tile - first);
+        for (int t = 0; t < count; t++) {
+            const tile_place tile = find_tile(first + t, dst_size);
+            __global const SRC_T *pixel[36];
+            find_pixels(pixel, src + (src_offset + tile.n * src_stride.x), tile.top - pad.y, tile.left - pad.z,
+                        src_size, src_stride, zeros);
+            turn_tile(pixel, src_size.w, slab + t * 16, matrix, spare);
+        }
+        for (int block = first_block; block < end_block; block++) {
+            const int m = block * (V * NB);
+            for (int i = 0; i < 36; i++) {
+                __global const SRC_T *panel[NB];
+#pragma unroll
+                for (int j = 0; j < NB; j++)
+                    panel[j] = weights + (weight_at(min(m + j * V, (dst_size.w - 1) & ~(V - 1)), weight_stride.z) +
+                                          i * weight_stride.x);
+                multiply(slab + i * matrix, panel, pieces, products + i * PRODUCTS);
+            }
+            for (int t = 0; t < count; t++) {
+                const tile_place tile = find_tile(first + t, dst_size);
+                for (int c = m; c < min(m + V * NB, dst_size.w); c += V) {
+                    const int rest = dst_size.w - c;
+                    FLOATV result[16];
+                    turn_back(products + (t * (NB * V) + (c - m)),
+                              flags.y ? load_bias(bias + (bias_offset + c), rest) : (FLOATV)(0.0f), result);
+                    store_tile(dst, dst_offset, dst_stride, dst_size, result, tile.n, tile.top, tile.left, c,
+                               rest PASS_SCALARS FOR_OPERANDS(PASS_OPERAND));
+                }
+            }
+        }
+    }
+}

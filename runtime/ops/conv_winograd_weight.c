@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ops/conv_winograd.h"
+#include <string.h>
+
+#define LANES RNL_CONV_PANEL
+
+static int64_t saturating_mul(int64_t a, int64_t b)
+{
+    int64_t product = 0;
+    return __builtin_mul_overflow(a, b, &product) ? INT64_MAX : product;
+}
+
+static int64_t saturating_add(int64_t a, int64_t b)
+{
+    int64_t sum = 0;
+    return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
+}
+
+rnl_winograd_layout rnl_winograd_find_layout(const int64_t shape[4])
+{
+    rnl_winograd_layout l = {.panels = saturating_add(shape[0], LANES - 1) / LANES};
+    l.padded_channels = saturating_mul(saturating_add(shape[1], LANES - 1) / LANES, LANES);
+    l.transform_stride = saturating_mul(l.padded_channels, LANES);
+    l.panel_stride = saturating_mul(36, l.transform_stride);
+    l.zeros_at = saturating_mul(l.panels, l.panel_stride);
+    l.elements = saturating_add(l.zeros_at, saturating_add(l.padded_channels, RNL_CONV_ZEROS));
+    return l;
+}
+
+void rnl_conv_winograd_layout(uint32_t slot, const int64_t shape[4], rnl_view *out_view, int64_t *out_elements)
+{
+    *out_view =
+        (rnl_view){.slot = slot, .dtype = RNL_F32, .rank = 4, .shape = {shape[0], shape[1], shape[2], shape[3]}};
+    *out_elements = rnl_winograd_find_layout(shape).elements;
+}
+
+/* ---- packing ---------------------------------------------------------------------------------------------------- */
+
+typedef double lanes[LANES];
+
+/*
+ * Three taps along one dimension, `step` lanes apart, as the values of their polynomial at 0, 3/4, -3/4, 3/2, -3/2 and
+ * infinity; each over the product of its distances to the others, since the pixels' transform leaves that out.
+ */
+static void turn_taps(lanes *taps, size_t step, lanes *out, size_t out_step)
+{
+    static const double a = 0.75, b = 1.5;
+    const double at_zero = 1 / (a * a * b * b), at_a = 1 / (2 * a * a * (a * a - b * b)),
+                 at_b = 1 / (2 * b * b * (b * b - a * a));
+    for (size_t i = 0; i < LANES; ++i) {
+        const double first = taps[0][i], middle = taps[step][i], last = taps[2 * step][i];
+        const double even_a = at_a * (first + a * a * last), odd_a = at_a * a * middle;
+        const double even_b = at_b * (first + b * b * last), odd_b = at_b * b * middle;
+        out[0][i] = at_zero * first;
+        out[out_step][i] = even_a + odd_a;
+        out[2 * out_step][i] = even_a - odd_a;
+        out[3 * out_step][i] = even_b + odd_b;
+        out[4 * out_step][i] = even_b - odd_b;
+        out[5 * out_step][i] = last;
+    }
+}
+
+/* The taps of one channel, for a panel's filters; lanes that are not there stay as they are. */
+static void read_taps(const float *source, int64_t filter_stride, int64_t count, const double *factors, lanes taps[9])
+{
+    for (int64_t lane = 0; lane < count; ++lane) {
+        const double factor = factors ? factors[lane] : 1;
+        for (size_t i = 0; i < 9; ++i)
+            taps[i][lane] = source[lane * filter_stride + (int64_t)i] * factor;
+    }
+}
+
+static void pack_channel(lanes taps[9], int64_t transform_stride, float *target)
+{
+    lanes columns[18], all[36];
+    for (size_t x = 0; x < 3; ++x)
+        turn_taps(taps + x, 3, columns + x, 3);
+    for (size_t y = 0; y < 6; ++y)
+        turn_taps(columns + 3 * y, 1, all + 6 * y, 1);
+    for (size_t i = 0; i < 36; ++i)
+        for (size_t lane = 0; lane < LANES; ++lane)
+            target[(int64_t)i * transform_stride + (int64_t)lane] = (float)all[i][lane];
+}
+
+void rnl_conv_winograd_pack(const int64_t shape[4], const float *source, const double *factors, float *target)
+{
+    const rnl_winograd_layout l = rnl_winograd_find_layout(shape);
+    const int64_t channels = shape[1];
+    for (int64_t panel = 0; panel < l.panels; ++panel) {
+        const int64_t first = panel * LANES, left = shape[0] - first, count = left < LANES ? left : LANES;
+        float *to = target + panel * l.panel_stride;
+        lanes taps[9] = {{0}};
+        for (int64_t c = 0; c < channels; ++c) {
+            read_taps(source + (first * channels + c) * 9, channels * 9, count, factors ? factors + first : NULL, taps);
+            pack_channel(taps, l.transform_stride, to + c * LANES);
+        }
+        for (int64_t i = 0; i < 36 && channels < l.padded_channels; ++i)
+            memset(to + i * l.transform_stride + channels * LANES, 0,
+                   (size_t)((l.padded_channels - channels) * LANES) * sizeof *to);
+    }
+    memset(target + l.zeros_at, 0, (size_t)(l.elements - l.zeros_at) * sizeof *target);
+}
