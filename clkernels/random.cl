@@ -43,14 +43,18 @@ static inline void numbers(const uint4 words, float *out)
 #if NORMAL
     const float2 radius = sqrt(-2.0f * log((convert_float2(words.s02) + 0.5f) * 0x1p-32f));
     const float2 turn = convert_float2(words.s13 >> 8) * 0x1p-23f;
-    const float4 values = (float4)(radius * cospi(turn), radius * sinpi(turn));
+    const float2 cosines = radius * cospi(turn), sines = radius * sinpi(turn);
+    out[0] = cosines.s0; // one by one: oclgrind crashes where a vector of four is stored or made of two
+    out[1] = cosines.s1;
+    out[2] = sines.s0;
+    out[3] = sines.s1;
 #else
     const float4 values = convert_float4(words >> 8) * 0x1p-24f;
-#endif
-    out[0] = values.s0; // oclgrind crashes where a vector is stored here
+    out[0] = values.s0;
     out[1] = values.s1;
     out[2] = values.s2;
     out[3] = values.s3;
+#endif
 }
 #endif
 
