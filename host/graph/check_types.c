@@ -64,7 +64,8 @@ rnl_type_rule rnl_check_type_rule(const char *domain, const char *op_type)
         {" QuantizeLinear ", RNL_TYPE_QUANTIZED},
         {" DequantizeLinear ", RNL_TYPE_DEQUANTIZED},
         {" EyeLike RandomNormalLike RandomUniformLike Multinomial Bernoulli "
-         "DynamicQuantizeLinear HannWindow HammingWindow BlackmanWindow MelWeightMatrix ConvInteger MatMulInteger "
+         "TfIdfVectorizer DynamicQuantizeLinear HannWindow HammingWindow BlackmanWindow MelWeightMatrix ConvInteger "
+         "MatMulInteger "
          "QLinearConv QLinearMatMul If Loop Scan ",
          RNL_TYPE_UNKNOWN},
     };

@@ -303,6 +303,9 @@ static const rnl_op_schema *const rows[] = {
     ROW("Tan", 7, 28, 1, 1, 1, FLOATS, 0, rnl_infer_unary, rnl_evaluate_unary, ""),
     ROW("Tanh", 7, 28, 1, 1, 1, FLOATS, 0, rnl_infer_unary, rnl_evaluate_unary, ""),
     ROW("TensorScatter", 24, 28, 2, 3, 1, ANY, 0, rnl_infer_tensor_scatter, NULL, " axis mode "),
+    ROW("TfIdfVectorizer", 9, 28, 1, 1, 1, BIT(I32) | BIT(I64), 0, rnl_infer_ngrams, NULL,
+        " max_gram_length max_skip_count min_gram_length mode ngram_counts ngram_indexes pool_int64s pool_strings "
+        "weights "),
     ROW("ThresholdedRelu", 10, 28, 1, 1, 1, FLOATS, 0, rnl_infer_unary, rnl_evaluate_unary, " alpha "),
     ROW("Tile", 7, 28, 2, 2, 1, EVERY, INPUT(1), rnl_infer_tile, rnl_evaluate_tile, ""),
     ROW("TopK", 7, 9, 1, 1, 2, FLOATS, 0, rnl_infer_topk, NULL, " axis k "),

@@ -45,6 +45,16 @@ typedef struct rnl_resize {
 } rnl_resize;
 RNL_NODISCARD rnl_status rnl_resize_resolve(const rnl_op_context *context, rnl_resize *out_resize);
 
+/* TfIdfVectorizer: its attributes' lists, in which every place is checked. */
+typedef struct rnl_ngram_params {
+    const int64_t *pool, *indexes, *counts;
+    const float *weights; /* one a column, or none */
+    size_t pool_count, index_count, count_count, weight_count;
+    int64_t least, most, skips, columns;
+    int mode; /* 0 how often, 1 whether, 2 how often, weighted: TF, IDF, TFIDF */
+} rnl_ngram_params;
+RNL_NODISCARD rnl_status rnl_ngram_resolve(const rnl_node *node, rnl_ngram_params *out_params);
+
 /* CumSum and CumProd: the axis that input 1 names. */
 RNL_NODISCARD rnl_status rnl_scan_axis(const rnl_op_context *context, size_t *out_axis);
 

@@ -58,6 +58,9 @@ rnl_status rnl_evaluate_suppress(rnl_op_context *context);
 /* op_late.c: what is known only when the node runs */
 rnl_status rnl_infer_late(rnl_op_context *context);
 
+/* op_ngrams.c */
+rnl_status rnl_infer_ngrams(rnl_op_context *context);
+
 /* op_random.c */
 rnl_status rnl_infer_random(rnl_op_context *context);
 rnl_status rnl_infer_random_like(rnl_op_context *context);

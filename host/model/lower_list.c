@@ -177,6 +177,7 @@ static const lower_row onnx_rows[] = {
     {"Tan", rnl_lower_map},
     {"Tanh", rnl_lower_map},
     {"TensorScatter", rnl_lower_tensor_scatter},
+    {"TfIdfVectorizer", rnl_lower_ngrams},
     {"ThresholdedRelu", rnl_lower_map},
     {"Tile", rnl_lower_tile},
     {"TopK", rnl_lower_topk},

@@ -18,6 +18,7 @@ rnl_status rnl_lower_bit_cast(rnl_lowering *lowering);
 rnl_status rnl_lower_quantize(rnl_lowering *lowering);
 rnl_status rnl_lower_dequantize(rnl_lowering *lowering);
 
+rnl_status rnl_lower_ngrams(rnl_lowering *lowering); /* TfIdfVectorizer */
 rnl_status rnl_lower_random(rnl_lowering *lowering); /* RandomNormal, RandomUniform, and their like */
 rnl_status rnl_lower_bernoulli(rnl_lowering *lowering);
 rnl_status rnl_lower_multinomial(rnl_lowering *lowering);
