@@ -2,6 +2,8 @@
 #include "model/attention.h"
 
 #include "model/compose.h"
+#include "ops/attention.h"
+#include <math.h>
 #include <string.h>
 
 /* Splits a dimension into `outer` and what is left of it. */
@@ -69,6 +71,18 @@ rnl_status rnl_attention_product(rnl_lowering *lowering, float alpha, const rnl_
     return rnl_compose_product(lowering, &params, &left, &right, NULL, &result);
 }
 
+rnl_view rnl_attention_rows(const rnl_view *view)
+{
+    rnl_view result = *view;
+    const size_t added = 4 - view->rank;
+    for (size_t i = 0; i < 4; i++) {
+        result.shape[i] = i < added ? 1 : view->shape[i - added];
+        result.stride[i] = i < added ? 0 : view->stride[i - added];
+    }
+    result.rank = 4;
+    return result;
+}
+
 rnl_view rnl_attention_turned(const rnl_view *view)
 {
     static const size_t order[] = {0, 1, 3, 2};
@@ -106,16 +120,25 @@ static rnl_status score(rnl_lowering *lowering, const rnl_attention *attention, 
     return hand_out(lowering, attention, RNL_SCORES_BIASED, out_scores);
 }
 
+/* BOOL: queries that no key serves, broadcast to the scores. */
+static rnl_status find_empty(rnl_lowering *lowering, const rnl_view *bias, rnl_view *out_empty)
+{
+    rnl_view highest;
+    TRY(rnl_compose_reduce(lowering, RNL_REDUCE_MAX, 1u << (bias->rank - 1), bias, &highest));
+    return rnl_compose_with(lowering, RNL_MAP_EQUAL, &highest, -(double)INFINITY, out_empty);
+}
+
 static rnl_status weigh(rnl_lowering *lowering, const rnl_attention *attention, rnl_view *scores)
 {
     const rnl_dtype dtype = scores->dtype;
-    rnl_view sources[3] = {attention->empty};
+    rnl_view sources[3];
     if (attention->precision != RNL_DTYPE_NONE)
         TRY(rnl_compose_cast(lowering, scores, attention->precision, scores));
     TRY(rnl_lower_scratch(lowering, scores->dtype, 4, scores->shape, RNL_LAYOUT_ROW_MAJOR, &sources[2]));
     TRY(rnl_op_softmax(lowering->list, false, 3, 3, scores, &sources[2]));
     *scores = sources[2];
-    if (rnl_view_exists(&attention->empty)) {
+    if (attention->may_be_empty) {
+        TRY(find_empty(lowering, &attention->bias, &sources[0]));
         TRY(rnl_lower_scalar(lowering, scores->dtype, 0, &sources[1]));
         TRY(rnl_compose_map(lowering, RNL_MAP_SELECT, sources, 3, scores));
     }
@@ -123,9 +146,27 @@ static rnl_status weigh(rnl_lowering *lowering, const rnl_attention *attention, 
     return hand_out(lowering, attention, RNL_SCORES_PROBABILITIES, scores);
 }
 
+/* As one step, where the device likes that and nothing in between is asked for. */
+static bool is_one_step(const rnl_lowering *lowering, const rnl_attention *attention, rnl_attention_step *out_step)
+{
+    *out_step = (rnl_attention_step){.query = attention->q,
+                                     .key = attention->k,
+                                     .value = attention->v,
+                                     .dst = attention->target,
+                                     .bias = attention->bias,
+                                     .scale = attention->scale,
+                                     .empty_gives_zero = attention->may_be_empty};
+    const bool plain = attention->precision == RNL_DTYPE_NONE || attention->precision == RNL_F32;
+    return plain && attention->softcap <= 0 && !rnl_view_exists(&attention->scores) &&
+           rnl_op_attention_pays(lowering->list->device, out_step);
+}
+
 static rnl_status compute(rnl_lowering *lowering, const rnl_attention *attention)
 {
+    rnl_attention_step step;
     rnl_view scores, v;
+    if (is_one_step(lowering, attention, &step))
+        return rnl_op_attention(lowering->list, &step);
     TRY(score(lowering, attention, &scores));
     TRY(weigh(lowering, attention, &scores));
     TRY(rnl_compose_cast(lowering, &attention->v, scores.dtype, &v));

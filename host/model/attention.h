@@ -16,8 +16,8 @@ typedef enum rnl_scores_mode {
 /* Views of rank 4: batch, heads, sequence, size; heads of keys and values divide those of queries. */
 typedef struct rnl_attention {
     rnl_view q, k, v, target;
-    rnl_view bias;  /* added to the scores, broadcast; RNL_NO_SLOT: none */
-    rnl_view empty; /* BOOL: queries that no key serves, broadcast to the scores: they give 0; RNL_NO_SLOT: none */
+    rnl_view bias;        /* added to the scores, broadcast; RNL_NO_SLOT: none */
+    bool may_be_empty;    /* the bias may leave a query without any key: it gives 0 */
     float scale, softcap; /* softcap 0: none */
     rnl_dtype precision;  /* of softmax; RNL_DTYPE_NONE: the queries' type */
     rnl_view scores;      /* RNL_NO_SLOT: nobody wants them */
@@ -29,6 +29,8 @@ RNL_NODISCARD rnl_status rnl_compose_attention(rnl_lowering *lowering, const rnl
 /* alpha times a times b, whose heads divide those of a. */
 RNL_NODISCARD rnl_status rnl_attention_product(rnl_lowering *lowering, float alpha, const rnl_view *a,
                                                const rnl_view *b, const rnl_view *target);
+/* Of rank up to 4, as rank 4. */
+rnl_view rnl_attention_rows(const rnl_view *view);
 /* Batch, heads, size, sequence. */
 rnl_view rnl_attention_turned(const rnl_view *view);
 /* Batch, sequence, heads * size as batch, heads, sequence, size. */

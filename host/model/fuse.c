@@ -302,6 +302,12 @@ static rnl_status group_norm(rnl_grower *grower, uint32_t index)
     return grower->group->node_count ? keep(grower->planner, grower->group) : RNL_OK;
 }
 
+static rnl_status group_attention(rnl_grower *grower, uint32_t index)
+{
+    TRY(rnl_fuse_attention(grower->planner, grower->readers, index, grower->group));
+    return grower->group->node_count ? keep(grower->planner, grower->group) : RNL_OK;
+}
+
 /* From the end for anchors: of two that meet, the later one takes the rest. */
 rnl_status rnl_fuse(rnl_planner *planner)
 {
@@ -317,8 +323,10 @@ rnl_status rnl_fuse(rnl_planner *planner)
     TRY(rnl_fuse_pads(planner, &readers));
     for (uint32_t i = 0; i < count; i++)
         TRY(group_norm(&grower, i));
+    for (uint32_t i = 0; i < count; i++)
+        TRY(group_attention(&grower, i));
     for (uint32_t i = count; i-- > 0;)
-        if (is_anchor(planner, i))
+        if (!planner->groups[i] && is_anchor(planner, i))
             TRY(group_anchor(&grower, i));
     for (uint32_t i = 0; i < count; i++)
         if (!planner->groups[i] && !is_anchor(planner, i) && rnl_fuse_runs(planner, i) &&

@@ -25,7 +25,8 @@ typedef struct rnl_group_operand {
 typedef enum rnl_group_kind {
     RNL_GROUP_CHAIN,  /* elementwise nodes alone */
     RNL_GROUP_ANCHOR, /* … behind an anchor */
-    RNL_GROUP_NORM    /* a normalisation that is written out */
+    RNL_GROUP_NORM,   /* a normalisation that is written out */
+    RNL_GROUP_ATTENTION
 } rnl_group_kind;
 
 /* (source - mean) / sqrt(variance + epsilon) * scale + bias; RNL_NO_VALUE: 1, and 0. */
@@ -35,6 +36,12 @@ typedef struct rnl_norm {
     float epsilon;
 } rnl_norm;
 
+/* softmax(scale * query * keys + bias) * value; keys are turned: elements, then rows. RNL_NO_VALUE: no bias. */
+typedef struct rnl_attention_nodes {
+    uint32_t query, keys, value, bias;
+    double scale;
+} rnl_attention_nodes;
+
 typedef struct rnl_group {
     rnl_group_kind kind;
     uint32_t nodes[RNL_GROUP_MAX_NODES]; /* the anchor first, the last one last */
@@ -43,6 +50,7 @@ typedef struct rnl_group {
     rnl_chain chain; /* its operands' views are filled in when the group is lowered */
     rnl_group_operand operands[RNL_CHAIN_MAX_OPERANDS];
     rnl_norm norm;
+    rnl_attention_nodes attention;
 } rnl_group;
 
 /* RUNNEL_FUSE=off: every node has steps of its own. */

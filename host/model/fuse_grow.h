@@ -42,11 +42,29 @@ bool rnl_fuse_takes(const rnl_planner *planner, const rnl_node *node);
  */
 bool rnl_grower_append(rnl_grower *grower, uint32_t index);
 
+/* Looks for patterns. */
+typedef struct rnl_finder {
+    rnl_planner *planner;
+    const rnl_readers *readers;
+} rnl_finder;
+
 /* ---- fuse_norm.c ---- */
+
+/* The free node of this type that makes a value with `count` readers; NULL when another one makes it. */
+const rnl_node *rnl_finder_maker(const rnl_finder *finder, uint32_t value, const char *op_type, uint32_t count);
+/* The one number that a value is known to be. */
+bool rnl_finder_number(const rnl_finder *finder, uint32_t value, double *out_number);
+uint32_t rnl_finder_index(const rnl_finder *finder, const rnl_node *node);
 
 /* The normalisation that this node divides for; *group has no nodes when there is none. */
 RNL_NODISCARD rnl_status rnl_fuse_norm(rnl_planner *planner, const rnl_readers *readers, uint32_t index,
                                        rnl_group *group);
+
+/* ---- fuse_attention.c ---- */
+
+/* The attention that this Softmax is part of, where it can be one step; else *group has no nodes. */
+RNL_NODISCARD rnl_status rnl_fuse_attention(rnl_planner *planner, const rnl_readers *readers, uint32_t index,
+                                            rnl_group *group);
 
 /* ---- fuse_pad.c ---- */
 

@@ -15,13 +15,7 @@ static bool is(const rnl_node *node, const char *op_type)
     return rnl_node_is(node, op_type);
 }
 
-typedef struct finder {
-    rnl_planner *planner;
-    const rnl_readers *readers;
-} finder;
-
-/* The free node of this type that makes a value with `count` readers; NULL when another one makes it. */
-static const rnl_node *maker(const finder *f, uint32_t value, const char *op_type, uint32_t count)
+const rnl_node *rnl_finder_maker(const rnl_finder *f, uint32_t value, const char *op_type, uint32_t count)
 {
     uint32_t producer = value == RNL_NO_VALUE ? RNL_NO_NODE : f->planner->graph->values[value].producer;
     if (producer == RNL_NO_NODE || f->planner->groups[producer] || !rnl_fuse_runs(f->planner, producer))
@@ -30,7 +24,7 @@ static const rnl_node *maker(const finder *f, uint32_t value, const char *op_typ
     return is(node, op_type) && f->readers->counts[value] == count ? node : NULL;
 }
 
-static bool known_number(const finder *f, uint32_t value, double *out_number)
+bool rnl_finder_number(const rnl_finder *f, uint32_t value, double *out_number)
 {
     const rnl_tensor_desc *desc = &f->planner->values[value].desc;
     if (!desc->host || rnl_desc_elements(desc) != 1)
@@ -40,7 +34,7 @@ static bool known_number(const finder *f, uint32_t value, double *out_number)
 }
 
 /* The axes of a mean that keeps them; 0 for another one. */
-static rnl_status mean_axes(const finder *f, const rnl_node *node, uint32_t *out_axes)
+static rnl_status mean_axes(const rnl_finder *f, const rnl_node *node, uint32_t *out_axes)
 {
     rnl_op_context context;
     bool noop;
@@ -53,28 +47,28 @@ static rnl_status mean_axes(const finder *f, const rnl_node *node, uint32_t *out
     return RNL_OK;
 }
 
-static uint32_t index_of(const finder *f, const rnl_node *node)
+uint32_t rnl_finder_index(const rnl_finder *f, const rnl_node *node)
 {
     return (uint32_t)(node - f->planner->graph->nodes);
 }
 
 /* What the mean of squares is taken of: the square of `difference`, which is read `*out_reads` times for it. */
-static const rnl_node *square_of(const finder *f, uint32_t value, uint32_t difference, uint32_t *out_reads)
+static const rnl_node *square_of(const rnl_finder *f, uint32_t value, uint32_t difference, uint32_t *out_reads)
 {
     double exponent;
-    const rnl_node *power = maker(f, value, "Pow", 1), *product = maker(f, value, "Mul", 1);
+    const rnl_node *power = rnl_finder_maker(f, value, "Pow", 1), *product = rnl_finder_maker(f, value, "Mul", 1);
     *out_reads = power ? 1 : 2;
-    if (power && power->inputs[0] == difference && known_number(f, power->inputs[1], &exponent) && exponent == 2)
+    if (power && power->inputs[0] == difference && rnl_finder_number(f, power->inputs[1], &exponent) && exponent == 2)
         return power;
     return product && product->inputs[0] == difference && product->inputs[1] == difference ? product : NULL;
 }
 
 /* sum = variance + epsilon, either way round. */
-static bool find_epsilon(const finder *f, const rnl_node *sum, uint32_t *out_variance, rnl_norm *norm)
+static bool find_epsilon(const rnl_finder *f, const rnl_node *sum, uint32_t *out_variance, rnl_norm *norm)
 {
     double epsilon;
     for (size_t i = 0; i < 2; i++)
-        if (known_number(f, sum->inputs[i], &epsilon)) {
+        if (rnl_finder_number(f, sum->inputs[i], &epsilon)) {
             norm->epsilon = (float)epsilon;
             *out_variance = sum->inputs[1 - i];
             return true;
@@ -83,25 +77,25 @@ static bool find_epsilon(const finder *f, const rnl_node *sum, uint32_t *out_var
 }
 
 /* Fills in the group's nodes up to the division and what they compute; false when it is something else. */
-static rnl_status find_core(const finder *f, const rnl_node *quotient, rnl_group *group, bool *out_found)
+static rnl_status find_core(const rnl_finder *f, const rnl_node *quotient, rnl_group *group, bool *out_found)
 {
     uint32_t variance_value, reads, axes, variance_axes;
-    const rnl_node *root = maker(f, quotient->inputs[1], "Sqrt", 1);
-    const rnl_node *sum = root ? maker(f, root->inputs[0], "Add", 1) : NULL;
+    const rnl_node *root = rnl_finder_maker(f, quotient->inputs[1], "Sqrt", 1);
+    const rnl_node *sum = root ? rnl_finder_maker(f, root->inputs[0], "Add", 1) : NULL;
     *out_found = false;
     if (!sum || !find_epsilon(f, sum, &variance_value, &group->norm))
         return RNL_OK;
-    const rnl_node *variance = maker(f, variance_value, "ReduceMean", 1);
+    const rnl_node *variance = rnl_finder_maker(f, variance_value, "ReduceMean", 1);
     const rnl_node *square = variance ? square_of(f, variance->inputs[0], quotient->inputs[0], &reads) : NULL;
-    const rnl_node *difference = square ? maker(f, quotient->inputs[0], "Sub", reads + 1) : NULL;
-    const rnl_node *mean = difference ? maker(f, difference->inputs[1], "ReduceMean", 1) : NULL;
+    const rnl_node *difference = square ? rnl_finder_maker(f, quotient->inputs[0], "Sub", reads + 1) : NULL;
+    const rnl_node *mean = difference ? rnl_finder_maker(f, difference->inputs[1], "ReduceMean", 1) : NULL;
     if (!mean || mean->inputs[0] != difference->inputs[0])
         return RNL_OK;
     TRY(mean_axes(f, mean, &axes));
     TRY(mean_axes(f, variance, &variance_axes));
     const rnl_node *nodes[] = {mean, difference, square, variance, sum, root, quotient};
     for (size_t i = 0; i < sizeof nodes / sizeof *nodes; i++)
-        group->nodes[i] = index_of(f, nodes[i]);
+        group->nodes[i] = rnl_finder_index(f, nodes[i]);
     group->node_count = sizeof nodes / sizeof *nodes;
     group->norm.source = mean->inputs[0];
     group->norm.axes = axes;
@@ -110,7 +104,7 @@ static rnl_status find_core(const finder *f, const rnl_node *quotient, rnl_group
 }
 
 /* The only reader of the group's result, when it is of this type and its other input is a constant that broadcasts. */
-static bool append_constant(const finder *f, const char *op_type, rnl_group *group, uint32_t *out_constant)
+static bool append_constant(const rnl_finder *f, const char *op_type, rnl_group *group, uint32_t *out_constant)
 {
     const rnl_planner *planner = f->planner;
     uint32_t value = planner->graph->nodes[rnl_group_last(group)].outputs[0];
@@ -138,7 +132,7 @@ static bool is_float(rnl_dtype dtype)
 
 rnl_status rnl_fuse_norm(rnl_planner *planner, const rnl_readers *readers, uint32_t index, rnl_group *group)
 {
-    const finder f = {planner, readers};
+    const rnl_finder f = {planner, readers};
     const rnl_node *node = &planner->graph->nodes[index];
     bool found;
     group->kind = RNL_GROUP_NORM;

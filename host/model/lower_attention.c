@@ -114,12 +114,12 @@ static rnl_status bias_of(rnl_lowering *lowering, rnl_dtype dtype, const rnl_vie
     return rnl_compose_map(lowering, RNL_MAP_SELECT, sources, 3, out_bias);
 }
 
-/* What is added to the scores, and which queries are left without any key. */
+/* What is added to the scores, and whether queries may be left without any key. */
 static rnl_status find_bias(rnl_lowering *lowering, const rnl_attention_sizes *sizes, rnl_attention *attention)
 {
     const rnl_dtype dtype = attention->q.dtype;
     const int64_t keys = sizes->past + sizes->kv_length;
-    rnl_view allowed, mask = {.slot = RNL_NO_SLOT}, *bias = &attention->bias, highest;
+    rnl_view allowed, mask = {.slot = RNL_NO_SLOT}, *bias = &attention->bias;
     bool sure;
     TRY(allow_by_position(lowering, sizes, &allowed, &sure));
     if (rnl_lower_has_input(lowering, MASK)) {
@@ -137,10 +137,8 @@ static rnl_status find_bias(rnl_lowering *lowering, const rnl_attention_sizes *s
         else
             *bias = mask;
     }
-    if (sure || !rnl_view_exists(bias) || keys == 0)
-        return RNL_OK;
-    TRY(rnl_compose_reduce(lowering, RNL_REDUCE_MAX, 1u << (bias->rank - 1), bias, &highest));
-    return rnl_compose_with(lowering, RNL_MAP_EQUAL, &highest, -(double)INFINITY, &attention->empty);
+    attention->may_be_empty = !sure && rnl_view_exists(bias) && keys > 0;
+    return RNL_OK;
 }
 
 /* ---- operands -------------------------------------------------------------------------------------------------- */
@@ -176,7 +174,7 @@ rnl_status rnl_lower_attention(rnl_lowering *lowering)
 {
     const rnl_node *node = lowering->context.node;
     const rnl_view none = {.slot = RNL_NO_SLOT};
-    rnl_attention attention = {.bias = none, .empty = none, .scores = none};
+    rnl_attention attention = {.bias = none, .scores = none};
     rnl_attention_sizes sizes;
     TRY(rnl_attention_resolve(&lowering->context, &sizes));
     TRY(find_operand(lowering, Q, sizes.heads, &attention.q));

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Groups of nodes that are one step: their chain's operands, their constants, and their name. */
+#include "model/attention.h"
+#include "model/compose.h"
 #include "model/evaluate.h"
 #include "model/fuse.h"
 #include "model/matrix.h"
+#include "ops/attention.h"
 #include "ops/normalize.h"
 #include <string.h>
 
@@ -203,6 +206,33 @@ static rnl_status lower_norm(rnl_lowering *lowering, const rnl_group *group)
     return rnl_op_normalize(lowering->list, norm->axes, norm->epsilon, &source, &scale, &bias, &target);
 }
 
+/* Rank 4, with each row's elements side by side. */
+static rnl_status lower_rows(rnl_lowering *lowering, uint32_t value, bool turned, rnl_view *out_view)
+{
+    TRY(rnl_lower_value(lowering, value, RNL_LAYOUT_ANY, out_view));
+    *out_view = rnl_attention_rows(out_view);
+    if (turned)
+        *out_view = rnl_attention_turned(out_view);
+    return out_view->stride[3] == 1 || out_view->shape[3] == 1 ? RNL_OK
+                                                               : rnl_compose_dense(lowering, out_view, out_view);
+}
+
+static rnl_status lower_attention(rnl_lowering *lowering, const rnl_group *group)
+{
+    const rnl_attention_nodes *nodes = &group->attention;
+    uint32_t output = lowering->planner->graph->nodes[rnl_group_last(group)].outputs[0];
+    rnl_attention_step step = {.bias = {.slot = RNL_NO_SLOT}, .scale = (float)nodes->scale};
+    rnl_view target;
+    TRY(lower_rows(lowering, nodes->query, false, &step.query));
+    TRY(lower_rows(lowering, nodes->keys, true, &step.key));
+    TRY(lower_rows(lowering, nodes->value, false, &step.value));
+    if (nodes->bias != RNL_NO_VALUE)
+        TRY(rnl_lower_value(lowering, nodes->bias, RNL_LAYOUT_ANY, &step.bias));
+    TRY(rnl_lower_memory(lowering, output, RNL_LAYOUT_ROW_MAJOR, false, &target));
+    step.dst = rnl_attention_rows(&target);
+    return rnl_op_attention(lowering->list, &step);
+}
+
 static rnl_status lower_anchor(rnl_lowering *lowering, rnl_group *group)
 {
     lowering->group = group;
@@ -239,6 +269,8 @@ rnl_status rnl_lower_group(rnl_lowering *lowering, rnl_group *group)
         TRY(lower_anchor(lowering, group));
     else if (group->kind == RNL_GROUP_NORM)
         TRY(lower_norm(lowering, group));
+    else if (group->kind == RNL_GROUP_ATTENTION)
+        TRY(lower_attention(lowering, group));
     else
         TRY(lower_chain(lowering, group));
     TRY(name_others(planner, group, &others));

@@ -208,7 +208,7 @@ rnl_status rnl_lower_group_query_attention(rnl_lowering *lowering)
 {
     const rnl_node *node = lowering->context.node;
     const rnl_view none = {.slot = RNL_NO_SLOT};
-    rnl_attention attention = {.bias = none, .empty = none, .scores = none, .precision = RNL_DTYPE_NONE};
+    rnl_attention attention = {.bias = none, .scores = none, .precision = RNL_DTYPE_NONE};
     group_query query;
     TRY(rnl_group_query_resolve(&lowering->context, &query.sizes, &query.total));
     query.is_first = query.total == query.sizes.length;

@@ -130,7 +130,7 @@ static rnl_status attend(rnl_lowering *lowering, const rnl_attention_sizes *size
 static rnl_attention new_attention(void)
 {
     const rnl_view none = {.slot = RNL_NO_SLOT};
-    return (rnl_attention){.bias = none, .empty = none, .scores = none, .precision = RNL_DTYPE_NONE};
+    return (rnl_attention){.bias = none, .scores = none, .precision = RNL_DTYPE_NONE};
 }
 
 /* ---- Attention --------------------------------------------------------------------------------------------------- */

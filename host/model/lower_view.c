@@ -2,6 +2,7 @@
 /* Operators that only rearrange: views where strides can say it, copies where not. */
 #include "model/lower_list.h"
 
+#include "graph/host_element.h"
 #include "graph/op_common.h"
 #include "model/compose.h"
 #include "model/evaluate.h"
@@ -266,13 +267,34 @@ rnl_status rnl_lower_fill(rnl_lowering *lowering)
     return RNL_OK;
 }
 
+/* The one index of a Gather that takes one slice and drops the axis; false when it is another. */
+static bool known_index(const rnl_op_context *context, size_t axis, int64_t *out_index)
+{
+    const rnl_tensor_desc *indices = &context->inputs[1];
+    if (!indices->host || indices->rank != 0)
+        return false;
+    const int64_t size = context->inputs[0].shape[axis], index = rnl_element_load(indices->host, 0, indices->dtype).i;
+    *out_index = index < 0 ? index + size : index;
+    return *out_index >= 0 && *out_index < size;
+}
+
 rnl_status rnl_lower_gather(rnl_lowering *lowering)
 {
     size_t axis;
+    int64_t index;
     rnl_view data, indices, target;
     TRY(rnl_lower_input(lowering, 0, RNL_LAYOUT_ANY, &data));
-    TRY(rnl_lower_input(lowering, 1, RNL_LAYOUT_ANY, &indices));
     TRY(rnl_axis_resolve(rnl_node_int(lowering->context.node, "axis", 0), data.rank, "axis", &axis));
+    if (known_index(&lowering->context, axis, &index)) {
+        const rnl_tensor_desc *output = &lowering->context.outputs[0];
+        rnl_view slice = data;
+        rnl_view_slice(&slice, axis, index, 1, 1);
+        if (rnl_view_reshape(&slice, output->rank, output->shape, &target)) {
+            rnl_lower_alias(lowering, 0, &target);
+            return RNL_OK;
+        }
+    }
+    TRY(rnl_lower_input(lowering, 1, RNL_LAYOUT_ANY, &indices));
     TRY(rnl_lower_output(lowering, 0, RNL_LAYOUT_ROW_MAJOR, &target));
     return rnl_op_gather(lowering->list, axis, &data, &indices, &target);
 }
