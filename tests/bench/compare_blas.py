@@ -16,7 +16,7 @@ import statistics
 import subprocess
 import sys
 
-import compare_ort
+from compare import machine
 import engines
 import gemm_engine
 
@@ -157,7 +157,7 @@ def main(arguments=None):
         versions = compare(options, rows)
     finally:
         if options.json and rows:
-            report = {"machine": {**compare_ort.machine(), **versions}, "rows": rows}
+            report = {"machine": {**machine([]), **versions}, "rows": rows}
             with open(options.json, "w", encoding="utf-8") as file:
                 json.dump(report, file, indent=1)
     return 0

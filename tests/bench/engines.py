@@ -8,7 +8,9 @@ import sys
 import numpy as np
 
 SUPPORT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support")
-NAMES = ("onnxruntime", "runnel")
+# Name -> what PyPI calls it. What OpenVINO chooses itself is a case of its own: bfloat16 where the CPU has it.
+PACKAGES = {"onnxruntime": "onnxruntime", "openvino": "openvino", "mnn": "MNN", "ncnn": "ncnn", "torch": "torch"}
+NAMES = ("runnel", *PACKAGES)
 
 
 class OnnxRuntime:
@@ -29,6 +31,8 @@ class OnnxRuntime:
 
     def run(self):
         return self.session.run(None, self.feed)
+
+    results = run
 
 
 class Runnel:
@@ -95,15 +99,17 @@ class Runnel:
 
 
 def make(name, threads):
-    return OnnxRuntime(threads) if name == "onnxruntime" else Runnel(threads)
+    if name == "runnel":
+        return Runnel(threads)
+    if name == "onnxruntime":
+        return OnnxRuntime(threads)
+    import other_engines
 
-
-def results(engine):
-    return engine.results() if isinstance(engine, Runnel) else engine.run()
+    return other_engines.make(name, threads)
 
 
 def environment(threads):
-    """For a process that holds an engine: as many threads for either, on as many cores."""
+    """For a process that holds an engine: as many threads for each, on as many cores."""
     return {"POCL_MAX_PTHREAD_COUNT": str(threads), "OMP_NUM_THREADS": str(threads)}
 
 

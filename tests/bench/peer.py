@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two processes that take turns: while one is measured, the other is stopped."""
+"""Processes that take turns: while one is measured, the others are stopped."""
 
 import json
 import os
@@ -21,9 +21,11 @@ class Peer:
     def __init__(self, engine, threads, model, data):
         self.folder = tempfile.TemporaryDirectory()
         self.output = os.path.join(self.folder.name, "outputs.npz")
-        self.process = subprocess.Popen(
-            [sys.executable, WORKER, engine, str(threads), model, data, self.output], stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE, text=True, env={**os.environ, **engines.environment(threads)})
+        self.messages = os.path.join(self.folder.name, "messages")
+        with open(self.messages, "wb") as messages:
+            self.process = subprocess.Popen(
+                [sys.executable, WORKER, engine, str(threads), model, data, self.output], stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE, stderr=messages, text=True, env={**os.environ, **engines.environment(threads)})
         self.engine = engine
         try:
             self.hello = self._read()
@@ -35,8 +37,13 @@ class Peer:
     def _read(self):
         line = self.process.stdout.readline()
         if not line:
-            raise RuntimeError(f"the process of {self.engine} ended with {self.process.wait()}")
+            raise RuntimeError(f"the process of {self.engine} ended with {self.process.wait()}: {self._last_message()}")
         return json.loads(line)
+
+    def _last_message(self):
+        with open(self.messages, encoding="utf-8", errors="replace") as file:
+            lines = [line.strip() for line in file if line.strip()]
+        return lines[-1][:200] if lines else "it said nothing"
 
     def ask(self, *command):
         """Lets the process go on for one command."""
@@ -70,6 +77,12 @@ class Peer:
 
     def __exit__(self, *_):
         self.close()
+
+
+def part_of_largest(left, right):
+    """The largest difference, as a part of the largest expected value."""
+    parts = [np.abs(a.astype(np.float64) - b).max() / np.abs(b).max() for a, b in zip(left, right, strict=True) if b.size]
+    return float(np.nan_to_num(max(parts, default=0.0), nan=np.inf))
 
 
 def same_results(left, right):

@@ -1,16 +1,16 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Draws what compare_ort.py measured: plot.py IN.json OUT.svg. A bar is runnel's time as a part of onnxruntime's."""
+"""The picture of compare.py's times: a bar is runnel's speed as a multiple of onnxruntime's, a mark another engine's."""
 
-import json
-import sys
 from xml.sax.saxutils import escape
 
-LEFT, RIGHT, TOP, BOTTOM, WIDTH = 170, 120, 64, 44, 860
+import tables
+
+LEFT, RIGHT, TOP, BOTTOM, WIDTH = 190, 60, 84, 44, 900
 BAR, GAP, GROUP = 13, 3, 12
-INK, PALE = "#222222", "#d8d8d8"
-COLORS = {1: "#4c78a8", 2: "#f2a33c"}
-OTHER_COLOR = "#72b7b2"
+INK, PALE, BASE = "#222222", "#d8d8d8", "onnxruntime"
+BARS = {1: "#9ebcda", 2: "#4c78a8"}
+OTHER_BAR = "#72b7b2"
+MARKS = {"openvino": "#f2a33c", "mnn": "#d62728", "ncnn": "#2ca02c", "torch": "#8c564b"}
 
 
 def text(x, y, words, anchor="start", size=12, weight="normal"):
@@ -24,11 +24,22 @@ def line(x, y1, y2, color, dash=""):
     return f'<line x1="{x:.1f}" y1="{y1:.1f}" x2="{x:.1f}" y2="{y2:.1f}" stroke="{color}"{style}/>'
 
 
+def mark(x, y, name):
+    return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" fill="{MARKS.get(name, INK)}" stroke="white"/>'
+
+
+def speeds(row):
+    """{engine: speed as a multiple of onnxruntime's} of a row that has both runnel's and onnxruntime's."""
+    ours = row["speed"][BASE]
+    return {"runnel": ours, **{name: ours / ratio for name, ratio in row["speed"].items() if name != BASE}}
+
+
 def group_rows(rows):
     """[((model, batch), [rows by threads])], in the file's order."""
     groups = {}
     for row in rows:
-        groups.setdefault((row["model"], row["batch"]), []).append(row)
+        if BASE in row["speed"]:
+            groups.setdefault((row["model"], row["batch"]), []).append(row)
     return [(key, sorted(group, key=lambda row: row["threads"])) for key, group in groups.items()]
 
 
@@ -41,14 +52,12 @@ def ticks(most):
 
 def axis(marks, scale, bottom):
     parts = []
-    for mark in marks:
-        x = LEFT + mark * scale
+    for value in marks:
+        x = LEFT + value * scale
         parts.append(line(x, TOP, bottom, PALE))
-        parts.append(text(x, bottom + 16, f"{mark:g}", "middle", 11))
-    for mark, words in ((1, "onnxruntime"), (1.5, "1.5")):
-        x = LEFT + mark * scale
-        parts.append(line(x, TOP - 4, bottom, INK, "" if mark == 1 else "4 3"))
-        parts.append(text(x, TOP - 8, words, "end" if mark == 1 else "start", 11))
+        parts.append(text(x, bottom + 16, f"{value:g}", "middle", 11))
+    parts.append(line(LEFT + scale, TOP - 4, bottom, INK))
+    parts.append(text(LEFT + scale, TOP - 8, BASE, "middle", 11))
     return parts
 
 
@@ -58,50 +67,43 @@ def bars(groups, scale):
         height = len(rows) * (BAR + GAP) - GAP
         parts.append(text(LEFT - 8, y + height / 2 + 4, f"{model}, batch {batch}", "end"))
         for row in rows:
-            width = row["ratio"] * scale
-            color = COLORS.get(row["threads"], OTHER_COLOR)
+            values = speeds(row)
+            width = values.pop("runnel") * scale
+            color = BARS.get(row["threads"], OTHER_BAR)
             parts.append(f'<rect x="{LEFT}" y="{y:.1f}" width="{width:.1f}" height="{BAR}" fill="{color}"/>')
-            words = f"{row['ratio']:.2f} ({row['runnel']['median_ms']:.2f} ms)"
-            parts.append(text(LEFT + width + 5, y + BAR - 3, words, size=10))
+            parts += [mark(LEFT + value * scale, y + BAR / 2, name) for name, value in values.items()]
+            words = f"{row['engines']['runnel']['median_ms']:.2f} ms"
+            furthest = max([width] + [value * scale for value in values.values()])
+            parts.append(text(LEFT + furthest + 7, y + BAR - 3, words, size=10))
             y += BAR + GAP
         y += GROUP - GAP
     return parts
 
 
-def legend(threads):
-    parts = [text(WIDTH - 12, 20, "threads", "end", 11)]
-    for index, count in enumerate(threads):
-        y = 28 + index * 16
-        parts.append(f'<rect x="{WIDTH - 42}" y="{y}" width="14" height="{BAR - 2}" fill="{COLORS.get(count, OTHER_COLOR)}"/>')
-        parts.append(text(WIDTH - 12, y + 10, str(count), "end", 11))
+def legend(threads, names):
+    parts, x = [], LEFT
+    for count in threads:
+        parts.append(f'<rect x="{x}" y="48" width="14" height="{BAR - 2}" fill="{BARS.get(count, OTHER_BAR)}"/>')
+        parts.append(text(x + 18, 58, f"runnel, {count} thread{'s' if count > 1 else ''}", size=11))
+        x += 116
+    for name in names:
+        parts += [mark(x + 6, 54, name), text(x + 16, 58, tables.title(name), size=11)]
+        x += 76
     return parts
 
 
 def draw(report):
-    rows, machine = report["time"]["rows"], report["time"]["machine"]
+    rows, machine = report["rows"], report["machine"]
     groups = group_rows(rows)
+    shown = [row for _, group in groups for row in group]
     bottom = TOP + sum(len(group) * (BAR + GAP) - GAP + GROUP for _, group in groups)
-    marks = ticks(max([1.75] + [row["ratio"] for row in rows]))
+    marks = ticks(max([1.5] + [value for row in shown for value in speeds(row).values()]))
     scale = (WIDTH - LEFT - RIGHT) / marks[-1]
-    where = f"{machine['date']}, {machine['cores']} cores ({machine['cpu']}), onnxruntime {machine['onnxruntime']}"
-    parts = [text(12, 20, "Time of a run: runnel on pocl, as a part of onnxruntime's", size=14, weight="bold"),
-             text(12, 38, where, size=11), *legend(sorted({row["threads"] for row in rows})),
+    others = [name for name in machine["engines"] if name in MARKS and any(name in row["speed"] for row in shown)]
+    where = f"{machine['date']}, {machine['cores']} cores ({machine['cpu']}), {BASE} {machine['versions'].get(BASE, '')}"
+    parts = [text(12, 20, "Speed of runnel on pocl, and of other engines, as a multiple of onnxruntime's", size=14, weight="bold"),
+             text(12, 38, where, size=11), *legend(sorted({row["threads"] for row in shown}), others),
              *axis(marks, scale, bottom), *bars(groups, scale)]
     head = (f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{bottom + BOTTOM - 16}" '
             f'font-family="sans-serif">\n<rect width="100%" height="100%" fill="white"/>')
     return "\n".join([head, *parts, "</svg>", ""])
-
-
-def main():
-    if len(sys.argv) != 3:
-        print("usage: plot.py IN.json OUT.svg", file=sys.stderr)
-        return 2
-    with open(sys.argv[1], encoding="utf-8") as file:
-        picture = draw(json.load(file))
-    with open(sys.argv[2], "w", encoding="utf-8") as file:
-        file.write(picture)
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

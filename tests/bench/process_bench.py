@@ -8,24 +8,40 @@ import sys
 import tempfile
 import time
 
+import numpy as np
+
 import bench_models
+import convert
 import engines
 from peer import Peer
+import tables
 
 STARTS = 7
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
-def runnel_command(model, data):
-    return [os.path.join(os.environ["RUNNEL_BUILD"], "runnel"), "run", model, "-i", data], "device:"
+def command_of(engine, model, data, threads):
+    """What to start, and whether a line that it prints is output."""
+    if engine == "runnel":
+        command = [os.path.join(os.environ["RUNNEL_BUILD"], "runnel"), "run", model, "-i", data]
+        return command, lambda line: not line.startswith("device:")
+    return [sys.executable, os.path.join(HERE, "start.py"), engine, model, data, str(threads)], is_output
 
 
-def ort_command(model, data, threads):
-    return [sys.executable, os.path.join(HERE, "start_ort.py"), model, data, str(threads)], None
+def is_output(line):
+    """And not what a library says."""
+    return line.startswith("output ")
 
 
-def time_to_output(command, skipped, threads, folder):
-    """Milliseconds to the first line of output that does not begin with `skipped`, and to the end."""
+def read_once(path):
+    """From now on the file is in the system's memory."""
+    with open(path, "rb") as file:
+        while file.read(1 << 20):
+            pass
+
+
+def time_to_output(command, is_output_line, threads, folder):
+    """Milliseconds to the first line of output."""
     env = {**os.environ, **engines.environment(threads), "RUNNEL_CACHE_DIR": os.path.join(folder, "runnel"),
            "POCL_CACHE_DIR": os.path.join(folder, "pocl")}
     os.makedirs(env["POCL_CACHE_DIR"], exist_ok=True)
@@ -35,75 +51,82 @@ def time_to_output(command, skipped, threads, folder):
     try:
         with subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
             for line in process.stdout:
-                if first is None and not (skipped and line.startswith(skipped)):
+                if first is None and is_output_line(line):
                     first = time.perf_counter()
             messages = process.stderr.read()
     finally:
         os.sched_setaffinity(0, cores)
-    end = time.perf_counter()
     if process.returncode != 0 or first is None:
-        raise RuntimeError(f"{' '.join(command)} ended with {process.returncode}: {messages}")
-    return (first - start) * 1e3, (end - start) * 1e3
+        raise RuntimeError(f"{' '.join(command)} ended with {process.returncode}: {messages.strip()[-300:]}")
+    return (first - start) * 1e3
 
 
-def start_row(name, model, data, threads):
+def start_row(options, name, model, data, threads):
+    row = {"model": name, "batch": 1, "threads": threads, "second_ms": {}, "samples_ms": {}, "refused": {}}
     with tempfile.TemporaryDirectory() as folder:
-        ours, theirs = runnel_command(model, data), ort_command(model, data, threads)
-        time_to_output(*theirs, threads, folder)  # what it reads is in the system's memory from now on
-        cold = time_to_output(*ours, threads, folder)[0]
-        rows = {"runnel": [], "onnxruntime": []}
-        for _ in range(STARTS):
-            rows["onnxruntime"].append(time_to_output(*theirs, threads, folder)[0])
-            rows["runnel"].append(time_to_output(*ours, threads, folder)[0])
-    medians = {key: statistics.median(values) for key, values in rows.items()}
-    return {"model": name, "batch": 1, "threads": threads, "first_ms": cold, "second_ms": medians["runnel"],
-            "onnxruntime_ms": medians["onnxruntime"], "samples_ms": rows,
-            "behind_ms": medians["runnel"] - medians["onnxruntime"]}
+        for engine in options.engines:
+            try:
+                command = command_of(engine, convert.model_for(engine, model, data, options.folder), data, threads)
+                first = time_to_output(*command, threads, folder)
+                samples = [time_to_output(*command, threads, folder) for _ in range(STARTS)]
+            except RuntimeError as error:
+                row["refused"][engine] = str(error)
+                continue
+            row["samples_ms"][engine] = samples
+            row["second_ms"][engine] = statistics.median(samples)
+            if engine == "runnel":
+                row["first_ms"] = first
+    return row
 
 
 def compare_starts(options, rows):
-    print("| model | threads | onnxruntime ms | runnel ms | behind ms | runnel, empty caches ms |")
-    print("| --- | --- | --- | --- | --- | --- |", flush=True)
+    print(tables.start_head(options.engines), flush=True)
     for name in options.models:
         model, data = bench_models.prepare(name, 1, options.folder, None)
+        read_once(model)
         for threads in options.threads:
-            row = start_row(name, model, data, threads)
-            rows.append(row)
-            print(f"| {name} | {threads} | {row['onnxruntime_ms']:.0f} | {row['second_ms']:.0f} | "
-                  f"{row['behind_ms']:.0f} | {row['first_ms']:.0f} |", flush=True)
+            rows.append(start_row(options, name, model, data, threads))
+            print(tables.start_line(rows[-1], options.engines), flush=True)
 
 
-def peak_kib(engine, threads, model, data):
+def peak_kib(engine, threads, model, data, times=3):
     """The least of three: what else the process does differs a little each time."""
     peaks = []
-    for _ in range(3):
+    for _ in range(times):
         with Peer(engine, threads, model, data) as peer:
             peaks.append(peer.hello["peak_kib"])
     return min(peaks)
 
 
-def memory_row(name, batch, threads, options):
-    model, data = bench_models.prepare(name, batch, options.folder, None)
-    trivial = os.path.join(options.folder, "trivial.onnx")
-    bench_models.save_trivial(trivial)
-    small = os.path.join(options.folder, "trivial.npy")
-    bench_models.np.save(small, bench_models.np.zeros(1, bench_models.np.float32))
-    row = {"model": name, "batch": batch, "threads": threads}
-    for engine, empty in (("onnxruntime", (trivial, small)), ("runnel", ("none", "none"))):
-        peak_kib(engine, threads, model, data)  # fills the caches
-        base, peak = peak_kib(engine, threads, *empty), peak_kib(engine, threads, model, data)
-        row[engine] = {"empty_mib": base / 1024, "peak_mib": peak / 1024, "above_mib": (peak - base) / 1024}
-    row["ratio"] = row["runnel"]["above_mib"] / row["onnxruntime"]["above_mib"]
+def empty(engine, options):
+    """The model and input of a process that does next to nothing."""
+    if engine == "runnel":
+        return "none", "none"
+    model, data = (os.path.join(options.folder, "trivial" + ending) for ending in (".onnx", ".npy"))
+    if not os.path.exists(model):
+        bench_models.save_trivial(model)
+        np.save(data, np.zeros((1, 1, 4, 4), np.float32))
+    return convert.model_for(engine, model, data, options.folder), data
+
+
+def memory_row(options, name, model, data, threads):
+    row = {"model": name, "batch": 1, "threads": threads, "engines": {}, "refused": {}}
+    for engine in options.engines:
+        try:
+            path = convert.model_for(engine, model, data, options.folder)
+            peak_kib(engine, threads, path, data, 1)  # fills the caches
+            base, peak = peak_kib(engine, threads, *empty(engine, options)), peak_kib(engine, threads, path, data)
+        except RuntimeError as error:
+            row["refused"][engine] = str(error)
+            continue
+        row["engines"][engine] = {"empty_mib": base / 1024, "peak_mib": peak / 1024, "above_mib": (peak - base) / 1024}
     return row
 
 
 def compare_memory(options, rows):
-    print("| model | threads | onnxruntime: empty, peak, above MiB | runnel: empty, peak, above MiB | ratio |")
-    print("| --- | --- | --- | --- | --- |", flush=True)
+    print(tables.memory_head(options.engines), flush=True)
     for name in options.models:
+        model, data = bench_models.prepare(name, 1, options.folder, None)
         for threads in options.threads:
-            row = memory_row(name, 1, threads, options)
-            rows.append(row)
-            cells = [f"{row[e]['empty_mib']:.0f}, {row[e]['peak_mib']:.0f}, {row[e]['above_mib']:.0f}"
-                     for e in ("onnxruntime", "runnel")]
-            print(f"| {name} | {threads} | {cells[0]} | {cells[1]} | {row['ratio']:.2f} |", flush=True)
+            rows.append(memory_row(options, name, model, data, threads))
+            print(tables.memory_line(rows[-1], options.engines), flush=True)

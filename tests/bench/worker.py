@@ -13,9 +13,18 @@ import numpy as np
 
 import engines
 
+LIMIT_S = 1.0
 
-def answer(**values):
-    print(json.dumps(values), flush=True)
+
+def own_output():
+    """What a library prints to standard output goes to standard error from now on."""
+    channel = os.fdopen(os.dup(1), "w", encoding="ascii")
+    os.dup2(2, 1)
+    return channel
+
+
+def answer(channel, **values):
+    print(json.dumps(values), file=channel, flush=True)
 
 
 def peak_kib():
@@ -36,34 +45,39 @@ def run_for(engine, seconds):
 
 
 def sample(engine, count, milliseconds):
-    rows = [run_for(engine, milliseconds * 1e-3) for _ in range(count)]
-    return [elapsed / runs for runs, elapsed in rows]
+    """Fewer than `count` where they take long."""
+    rows, total = [], 0.0
+    while len(rows) < count and total < LIMIT_S:
+        runs, elapsed = run_for(engine, milliseconds * 1e-3)
+        rows.append(elapsed / runs)
+        total += elapsed
+    return rows
 
 
-def serve(engine):
+def serve(engine, channel):
     for line in sys.stdin:
         command, *numbers = line.split()
         if command == "warm":
             run_for(engine, float(numbers[0]))
-            answer(warm=True)
+            answer(channel, warm=True)
         elif command == "sample":
-            answer(seconds=sample(engine, int(numbers[0]), float(numbers[1])))
+            answer(channel, seconds=sample(engine, int(numbers[0]), float(numbers[1])))
         else:
             break
 
 
 def main():
     name, threads, model, data, output = sys.argv[1:]
+    channel = own_output()
     cores = engines.use_cores(int(threads))
     engine = engines.make(name, int(threads))
     if model == "none":
         engine.launch_trivial()
     else:
         engine.open(model, np.load(data))
-        np.savez(output, *engines.results(engine))
-    answer(engine=name, version=engine.version, cores=cores, pid=os.getpid(),
-           peak_kib=peak_kib())
-    serve(engine)
+        np.savez(output, *engine.results())
+    answer(channel, engine=name, version=engine.version, cores=cores, pid=os.getpid(), peak_kib=peak_kib())
+    serve(engine, channel)
     # Drivers have their own ideas of an orderly end; nothing is left to be saved.
     os._exit(0)
 
