@@ -143,12 +143,17 @@ rnl_status rnl_lower_lp_norm(rnl_lowering *lowering)
     size_t axis;
     TRY(rnl_lower_input(lowering, 0, RNL_LAYOUT_ANY, &sources[0]));
     TRY(rnl_axis_resolve(rnl_node_int(node, "axis", -1), sources[0].rank, "axis", &axis));
+    /* A norm may be larger than float16's largest number where the quotient is not. */
+    TRY(rnl_compose_cast(lowering, &sources[0], sources[0].dtype == RNL_F64 ? RNL_F64 : RNL_F32, &sources[0]));
     TRY(rnl_compose_reduce(lowering, op, 1u << axis, &sources[0], &parts[2]));
     TRY(rnl_compose_with(lowering, RNL_MAP_EQUAL, &parts[2], 0, &parts[0]));
     TRY(rnl_lower_scalar(lowering, sources[0].dtype, 1, &parts[1]));
     TRY(rnl_compose_map(lowering, RNL_MAP_SELECT, parts, 3, &sources[1]));
     TRY(rnl_lower_output(lowering, 0, RNL_LAYOUT_ANY, &target));
-    return rnl_op_map(lowering->list, RNL_MAP_DIV, 0, 0, sources, 2, &target);
+    if (target.dtype == sources[0].dtype)
+        return rnl_op_map(lowering->list, RNL_MAP_DIV, 0, 0, sources, 2, &target);
+    TRY(rnl_compose_map(lowering, RNL_MAP_DIV, sources, 2, &sources[0]));
+    return rnl_lower_copy(lowering, &sources[0], &target);
 }
 
 /* ---- BatchNormalization in training ----------------------------------------------------------------------------- */

@@ -17,7 +17,7 @@ static rnl_status check(const rnl_lrn_params *params, const rnl_view *src, const
         return FAIL(RNL_UNIMPLEMENTED, "local response normalisation of rank %zu; 2 to 5 are supported", src->rank);
     if (!rnl_shapes_equal(src, dst))
         return FAIL(RNL_INVALID_ARGUMENT, "local response normalisation changes the shape");
-    if (src->dtype != dst->dtype || !rnl_dtype_is_float(src->dtype) || src->dtype == RNL_F64)
+    if (src->dtype != dst->dtype || !rnl_dtype_is_float(src->dtype))
         return FAIL(RNL_UNIMPLEMENTED, "local response normalisation of %s into %s", rnl_dtype_name(src->dtype),
                     rnl_dtype_name(dst->dtype));
     if (params->size < 1 || params->size > INT32_MAX)
@@ -84,7 +84,7 @@ static rnl_status append_portable(rnl_step_list *list, const char *name, const v
     rnl_step_int(&step, channels_first);
     rnl_step_int(&step, neighbours_before(params));
     rnl_step_int(&step, neighbours_after(params));
-    rnl_step_float(&step, params->alpha / (float)params->size);
+    rnl_step_float(&step, params->alpha);
     rnl_step_float(&step, params->beta);
     rnl_step_float(&step, params->bias);
     add_grid(&step, dst, channels_first);
@@ -105,8 +105,8 @@ static bool vectors_apply(const rnl_device *device, const void *data)
 {
     const lrn_problem *problem = data;
     const int64_t vector = vector_of(device, problem->dst);
-    return vector >= 4 && problem->params->beta == 0.75f && neighbours_after(problem->params) <= vector &&
-           problem->src->stride[1] == 1 && problem->dst->stride[1] == 1;
+    return vector >= 4 && problem->src->dtype != RNL_F64 && problem->params->beta == 0.75f &&
+           neighbours_after(problem->params) <= vector && problem->src->stride[1] == 1 && problem->dst->stride[1] == 1;
 }
 
 static bool vectors_pay(const rnl_device *device, const void *data)

@@ -41,6 +41,31 @@ def rounding(dtype):
     return float(np.finfo(edges.computed_in(dtype)).eps) / 2
 
 
+def image(random, dtype, shape, nan=True, infinite=True):
+    """Numbers of order 1, some denormal; few that are not finite, so that most windows have none."""
+    x = random.standard_normal(shape)
+    flat = x.reshape(-1)
+    picked = random.permutation(flat.size)
+    flat[picked[: flat.size // 9]] *= float(edges.ml_dtypes.finfo(dtype).tiny) / 4
+    flat[picked[-1]] = np.nan if nan else 0
+    if infinite:
+        flat[picked[-2]], flat[picked[-3]] = np.inf, -np.inf
+    return x.astype(dtype)
+
+
+def wide(x):
+    return x.astype(np.float64)
+
+
+def finite(x):
+    return np.where(np.isfinite(wide(x)), np.abs(wide(x)), 0)
+
+
+def factor(dtype):
+    """Roundings: the reference's own, in float64, count too where that is the type."""
+    return rounding(dtype) * (2 if dtype == F64 else 1)
+
+
 def bits_differ(got, expected):
     word = WORDS[expected.dtype.itemsize]
     got, expected = np.ascontiguousarray(got), np.ascontiguousarray(expected)
