@@ -52,7 +52,9 @@ rnl_type_rule rnl_check_type_rule(const char *domain, const char *op_type)
     static const type_rule_row others[] = {
         {" EmbedLayerNormalization FlexAttention.values ", RNL_TYPE_OF_THIRD},
         {" MatMulIntegerToFloat QLinearConcat ", RNL_TYPE_OF_THIRD},
-        {" FlexAttention.scores QGemm Scaler Normalizer LinearRegressor TreeEnsembleRegressor ", RNL_TYPE_UNKNOWN},
+        {" LinearClassifier ", RNL_TYPE_I64},
+        {" FlexAttention.scores LabelEncoder QGemm Scaler Normalizer LinearRegressor TreeEnsembleRegressor ",
+         RNL_TYPE_UNKNOWN},
     };
     static const type_rule_row onnx[] = {
         {" Where CastLike RMSNormalization SimplifiedLayerNormalization ", RNL_TYPE_OF_SECOND},

@@ -7,6 +7,11 @@
 static const rnl_op_schema *const rows[] = {
     ROW("ArrayFeatureExtractor", 1, 5, 2, 2, 1, FEATURES, 0, rnl_infer_feature_extractor, NULL, ""),
     ROW("Binarizer", 1, 5, 1, 1, 1, FEATURES, 0, rnl_infer_unary, NULL, " threshold "),
+    ROW("LabelEncoder", 2, 5, 1, 1, 1, FEATURES | BIT(I16), 0, rnl_infer_label_encoder, NULL,
+        " default_float default_int64 default_string default_tensor keys_floats keys_int64s keys_strings keys_tensor "
+        "values_floats values_int64s values_strings values_tensor "),
+    ROW("LinearClassifier", 1, 5, 1, 1, 2, FEATURES, 0, rnl_infer_linear_classifier, NULL,
+        " classlabels_ints classlabels_strings coefficients intercepts multi_class post_transform "),
     ROW("LinearRegressor", 1, 5, 1, 1, 1, FEATURES, 0, rnl_infer_linear_regressor, NULL,
         " coefficients intercepts post_transform targets "),
     ROW("Normalizer", 1, 5, 1, 1, 1, FEATURES, 0, rnl_infer_normalizer, NULL, " norm "),

@@ -92,6 +92,30 @@ rnl_status rnl_infer_linear_regressor(rnl_op_context *context)
     return rnl_output_set(context, 0, RNL_F32, (const int64_t[]){input->shape[0], targets}, 2);
 }
 
+/* Integer labels; a single row of coefficients tells the second of two from the first. */
+rnl_status rnl_infer_linear_classifier(rnl_op_context *context)
+{
+    size_t coefficients, intercepts, labels;
+    int64_t wanted;
+    TRY(rnl_infer_begin(context));
+    TRY(check_matrix(context));
+    TRY(check_post_transform(context->node));
+    const rnl_tensor_desc *input = &context->inputs[0];
+    (void)rnl_node_floats(context->node, "coefficients", &coefficients);
+    (void)rnl_node_floats(context->node, "intercepts", &intercepts);
+    (void)rnl_node_ints(context->node, "classlabels_ints", &labels);
+    if (rnl_node_attribute(context->node, "classlabels_strings"))
+        return FAIL(RNL_UNIMPLEMENTED, "LinearClassifier with labels that are strings is not supported");
+    if (intercepts == 0 || labels != (intercepts == 1 ? 2 : intercepts) ||
+        !rnl_shape_elements((const int64_t[]){(int64_t)intercepts, input->shape[1]}, 2, &wanted) ||
+        wanted != (int64_t)coefficients)
+        return FAIL(RNL_INVALID_ARGUMENT,
+                    "LinearClassifier has %zu coefficients, %zu intercepts and %zu labels for %" PRId64 " features",
+                    coefficients, intercepts, labels, input->shape[1]);
+    TRY(rnl_output_set(context, 0, RNL_I64, input->shape, 1));
+    return rnl_output_set(context, 1, RNL_F32, (const int64_t[]){input->shape[0], (int64_t)labels}, 2);
+}
+
 rnl_status rnl_infer_trees(rnl_op_context *context)
 {
     TRY(rnl_infer_begin(context));

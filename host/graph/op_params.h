@@ -3,6 +3,7 @@
 #ifndef RUNNEL_GRAPH_OP_PARAMS_H
 #define RUNNEL_GRAPH_OP_PARAMS_H
 
+#include "graph/host_element.h"
 #include "graph/op.h"
 
 /* Conv, ConvTranspose, MaxPool, AveragePool, LpPool: auto_pad, ceil_mode and defaults resolved for these shapes. */
@@ -54,6 +55,18 @@ typedef struct rnl_ngram_params {
     int mode; /* 0 how often, 1 whether, 2 how often, weighted: TF, IDF, TFIDF */
 } rnl_ngram_params;
 RNL_NODISCARD rnl_status rnl_ngram_resolve(const rnl_node *node, rnl_ngram_params *out_params);
+
+/* LabelEncoder: what stands for what. */
+typedef struct rnl_label_list {
+    rnl_dtype dtype;
+    size_t count;
+    const void *data; /* may be unaligned */
+} rnl_label_list;
+typedef struct rnl_labels {
+    rnl_label_list keys, values; /* as many */
+    rnl_number absent;           /* of the values' type: for what is no key */
+} rnl_labels;
+RNL_NODISCARD rnl_status rnl_labels_resolve(const rnl_node *node, rnl_labels *out_labels);
 
 /* CumSum and CumProd: the axis that input 1 names. */
 RNL_NODISCARD rnl_status rnl_scan_axis(const rnl_op_context *context, size_t *out_axis);

@@ -148,6 +148,8 @@ rnl_status rnl_infer_matmul_integer_to_float(rnl_op_context *context);
 rnl_status rnl_infer_feature_extractor(rnl_op_context *context);
 rnl_status rnl_infer_scaler(rnl_op_context *context);
 rnl_status rnl_infer_normalizer(rnl_op_context *context);
+rnl_status rnl_infer_label_encoder(rnl_op_context *context);
+rnl_status rnl_infer_linear_classifier(rnl_op_context *context);
 rnl_status rnl_infer_linear_regressor(rnl_op_context *context);
 rnl_status rnl_infer_trees(rnl_op_context *context);
 rnl_status rnl_infer_tree_regressor(rnl_op_context *context);

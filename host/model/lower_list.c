@@ -221,6 +221,8 @@ static const lower_row microsoft_rows[] = {
 static const lower_row ml_rows[] = {
     {"ArrayFeatureExtractor", rnl_lower_feature_extractor},
     {"Binarizer", rnl_lower_binarizer},
+    {"LabelEncoder", rnl_lower_label_encoder},
+    {"LinearClassifier", rnl_lower_linear_classifier},
     {"LinearRegressor", rnl_lower_linear_regressor},
     {"Normalizer", rnl_lower_normalizer},
     {"Scaler", rnl_lower_scaler},

@@ -89,6 +89,8 @@ rnl_status rnl_lower_feature_extractor(rnl_lowering *lowering);
 rnl_status rnl_lower_binarizer(rnl_lowering *lowering);
 rnl_status rnl_lower_scaler(rnl_lowering *lowering);
 rnl_status rnl_lower_normalizer(rnl_lowering *lowering);
+rnl_status rnl_lower_label_encoder(rnl_lowering *lowering);
+rnl_status rnl_lower_linear_classifier(rnl_lowering *lowering);
 rnl_status rnl_lower_linear_regressor(rnl_lowering *lowering);
 rnl_status rnl_lower_trees(rnl_lowering *lowering);
 rnl_status rnl_lower_tree_regressor(rnl_lowering *lowering);

@@ -127,6 +127,78 @@ class MlTest(unittest.TestCase):
             self.check("LinearRegressor", self.features(5, 3), coefficients=coefficients, targets=2,
                        post_transform="PROBIT")
 
+    def both(self, op_type, x, version=3, **attributes):
+        """Labels and scores here and by onnxruntime."""
+        nodes = [helper.make_node(op_type, ["x"], ["label", "score"], domain="ai.onnx.ml", **attributes)]
+        graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("x", runnel.CODES[x.dtype], x.shape)],
+                                  [helper.make_tensor_value_info("label", TensorProto.INT64, None),
+                                   helper.make_tensor_value_info("score", TensorProto.FLOAT, None)])
+        opsets = [helper.make_opsetid("", 18), helper.make_opsetid("ai.onnx.ml", version)]
+        data = helper.make_model(graph, opset_imports=opsets, ir_version=10).SerializeToString()
+        session = runnel.Session(self.device, data)
+        try:
+            got = session.run({"x": x})
+        finally:
+            session.close()
+        expected = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"]).run(None, {"x": x})
+        return [got["label"], got["score"]], expected
+
+    def test_linear_classifier(self):
+        for classes, labels in ((1, [-7, 2**40]), (2, [5, 3]), (5, [9, -1, 4, 4, 0])):
+            coefficients = [float(v) for v in self.features(3 * classes)]
+            intercepts = [float(v) for v in self.features(classes)]
+            for transform in ("NONE", "LOGISTIC", "SOFTMAX"):
+                for dtype in (np.float32, np.int64, np.float64):
+                    got, expected = self.both("LinearClassifier", self.features(17, 3, dtype=dtype), post_transform=transform,
+                                              coefficients=coefficients, intercepts=intercepts, classlabels_ints=labels)
+                    np.testing.assert_array_equal(got[0], expected[0])
+                    np.testing.assert_allclose(got[1], expected[1], rtol=2e-6, atol=2e-6)
+                    self.assertEqual((got[0].dtype, got[1].dtype), (np.int64, np.float32))
+        right = {"coefficients": [1.0] * 6, "intercepts": [0.0, 1.0], "classlabels_ints": [1, 2]}
+        for wrong in ({"coefficients": [1.0]}, {"intercepts": [0.0]}, {"classlabels_ints": [1]}, {"post_transform": "PROBIT"}):
+            with self.assertRaises(runnel.Failure):
+                self.run_here("LinearClassifier", [self.features(5, 3)], 3, {**right, **wrong})
+        strings = {"coefficients": [1.0] * 6, "intercepts": [0.0, 1.0], "classlabels_strings": ["a", "b"]}
+        with self.assertRaisesRegex(runnel.Failure, "strings"):
+            self.run_here("LinearClassifier", [self.features(5, 3)], 3, strings)
+        label = self.run_here("LinearClassifier", [np.zeros((0, 3), np.float32)], 3, right)
+        self.assertEqual((label.shape, label.dtype), ((0,), np.int64))
+
+    def test_label_encoder(self):
+        x = self.random.integers(-4, 9, (3, 1, 37))
+        keys, values = [7, -3, 0, 2**62, 5], [10, 20, -(2**60), 40, 50]
+        self.check("LabelEncoder", x, keys_int64s=keys, values_int64s=values, default_int64=-9)
+        self.check("LabelEncoder", x, keys_int64s=keys, values_int64s=values)
+        self.check("LabelEncoder", x, keys_int64s=keys, values_floats=[0.5, np.inf, -1.5, 2.0, np.nan], default_float=3.25)
+        self.check("LabelEncoder", x[0, 0], version=2, keys_int64s=keys, values_floats=[0.5, 1.0, -1.5, 2.0, 4.0])
+        self.check("LabelEncoder", np.array(7), version=2, keys_int64s=keys, values_int64s=values, expected=np.array(10))
+        x = self.random.choice(np.array([0.0, -0.0, np.nan, np.inf, -np.inf, 1e-45, 1.5, 2.5], np.float32), (5, 41))
+        keys = [np.nan, 2.5, 0.0, np.inf, -np.inf, 1e-45]
+        table = dict(zip(keys[1:], range(1, 6)))
+        expected = np.vectorize(lambda v: 0 if np.isnan(v) else table.get(np.float32(v), -1))(x)
+        self.check("LabelEncoder", x, keys_floats=keys, values_int64s=list(range(6)),
+                   expected=np.where(x == np.float32(1e-45), 5, expected))
+
+    def test_label_encoder_of_tensors(self):
+        kinds = [(TensorProto.INT16, np.int16), (TensorProto.INT32, np.int32), (TensorProto.INT64, np.int64),
+                 (TensorProto.FLOAT, np.float32), (TensorProto.DOUBLE, np.float64)]
+        keys, values = [3, 1, -2], [100, -7, 0]
+        for key_code, key_type in kinds:
+            for code, kind in kinds:
+                x = self.random.integers(-3, 5, (7, 9)).astype(key_type)
+                expected = np.select([x == k for k in keys], values, 55).astype(kind)
+                self.check("LabelEncoder", x, version=4, keys_tensor=helper.make_tensor("k", key_code, [3], keys),
+                           values_tensor=helper.make_tensor("v", code, [3], values),
+                           default_tensor=helper.make_tensor("d", code, [1], [55]), expected=expected)
+
+    def test_wrong_labels(self):
+        x = np.zeros(3, np.int64)
+        for wrong in ({"keys_int64s": [1, 2], "values_int64s": [1]}, {"keys_floats": [1.0], "values_int64s": [1]},
+                      {"keys_int64s": [1]}, {"keys_int64s": [1], "values_strings": ["a"]},
+                      {"keys_int64s": [1], "values_int64s": [2], "default_tensor": helper.make_tensor("d", 1, [1], [2.0])}):
+            with self.assertRaises(runnel.Failure):
+                self.run_here("LabelEncoder", [x], 4, wrong)
+
     def test_trees(self):
         for dtype in (np.float32, np.float64):
             for aggregate in (0, 1):
