@@ -4,7 +4,7 @@
 // instead of 144. The points are 0, 3/4, -3/4, 3/2, -3/2 and infinity, not the usual 0, 1, -1, 2, -2: all constants are exact,
 // and errors in f32 are a quarter as large.
 //
-// One work-item a work-group. It takes R tiles (a slab) at a time: turns their pixels into 36 matrices [tile][channel],
+// One work-item a work-group. It takes some slabs of R tiles at a time: turns their pixels into 36 matrices [tile][channel],
 // multiplies each with that of the weights, and turns the products back into pixels, block of output channels by block.
 // Matrices and products stay in memory of the work-item's own, which fits in a core's cache.
 //
@@ -208,8 +208,8 @@ static inline tile_place find_tile(int tile, int4 dst_size)
 }
 
 // The range is blocks of NB vectors of output channels, stride.w of them a work-item, by slabs, flags.w a work-item; flags.z:
-// tiles. own: where the memory begins, and floats of it for each work-item.
-__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void conv_winograd(__global float *memory, idx2_t own,
+// tiles. own: where the memory begins, floats of it for each work-item, slabs that pass by the weights together.
+__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void conv_winograd(__global float *memory, idx4_t own,
                                                                            CONV_ARGUMENTS)
 {
     const int grid0 = (int)get_global_id(0), grid1 = (int)get_global_id(1);
@@ -218,16 +218,16 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void conv_winograd(__glo
     const int end_tile = min((grid1 + 1) * flags.w * R, flags.z);
     __global const SRC_T *weights = weight + weight_offset, *zeros = weights + weight_stride.w;
     __global float *spare = memory + (own.x + (grid1 * (idx_t)get_global_size(0) + grid0) * own.y);
-    __global float *slab = spare + 36 * 16, *products = slab + 36 * matrix;
+    __global float *slabs = spare + 36 * 16, *products = slabs + own.z * (36 * matrix);
 
-    for (int first = grid1 * flags.w * R; first < end_tile; first += R) {
-        const int count = min(R, end_tile - first);
+    for (int first = grid1 * flags.w * R; first < end_tile; first += (int)own.z * R) {
+        const int count = min((int)own.z * R, end_tile - first);
         for (int t = 0; t < count; t++) {
             const tile_place tile = find_tile(first + t, dst_size);
             __global const SRC_T *pixel[36];
             find_pixels(pixel, src + (src_offset + tile.n * src_stride.x), tile.top - pad.y, tile.left - pad.z,
                         src_size, src_stride, zeros);
-            turn_tile(pixel, src_size.w, slab + t * 16, matrix, spare);
+            turn_tile(pixel, src_size.w, slabs + ((t / R) * (36 * matrix) + t % R * 16), matrix, spare);
         }
         for (int block = first_block; block < end_block; block++) {
             const int m = block * (V * NB);
@@ -237,14 +237,15 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void conv_winograd(__glo
                 for (int j = 0; j < NB; j++)
                     panel[j] = weights + (weight_at(min(m + j * V, (dst_size.w - 1) & ~(V - 1)), weight_stride.z) +
                                           i * weight_stride.x);
-                multiply(slab + i * matrix, panel, pieces, products + i * PRODUCTS);
+                for (int s = 0; s * R < count; s++)
+                    multiply(slabs + (s * 36 + i) * matrix, panel, pieces, products + (s * 36 + i) * PRODUCTS);
             }
             for (int t = 0; t < count; t++) {
                 const tile_place tile = find_tile(first + t, dst_size);
                 for (int c = m; c < min(m + V * NB, dst_size.w); c += V) {
                     const int rest = dst_size.w - c;
                     FLOATV result[16];
-                    turn_back(products + (t * (NB * V) + (c - m)),
+                    turn_back(products + ((t / R) * (36 * PRODUCTS) + t % R * (NB * V) + (c - m)),
                               flags.y ? load_bias(bias + (bias_offset + c), rest) : (FLOATV)(0.0f), result);
                     store_tile(dst, dst_offset, dst_stride, dst_size, result, tile.n, tile.top, tile.left, c,
                                rest PASS_SCALARS FOR_OPERANDS(PASS_OPERAND));

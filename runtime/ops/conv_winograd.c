@@ -3,10 +3,10 @@
 #include "base/status.h"
 #include "ops/conv_step.h"
 #include "ops/implementation.h"
-#include <string.h>
 
 #define TRANSFORMS 36
-#define SIDE 4 /* pixels of a tile, in each direction */
+#define TOGETHER 2 /* slabs that pass by the weights, so that these are read half as often */
+#define SIDE 4     /* pixels of a tile, in each direction */
 
 /* Tiles of a slab, and vectors of channels, whose sums fit in registers of `vector` floats. Few: each is a program. */
 typedef struct winograd_block {
@@ -22,7 +22,7 @@ static const winograd_block blocks[] = {{16, 7, 4}, {16, 8, 3}, {16, 14, 2}, {8,
 typedef struct winograd_plan {
     const winograd_block *block;
     int64_t tiles, slabs, channel_blocks;
-    int64_t share_slabs, share_blocks;
+    int64_t share_slabs, share_blocks, together; /* of a work-item */
     int64_t slab_items, block_items, own_floats;
     double cost;
 } winograd_plan;
@@ -90,9 +90,10 @@ static bool make_plan(const rnl_device *device, const rnl_conv_problem *problem,
     }
     if (!best.block)
         return false;
+    best.together = best.share_slabs < TOGETHER ? best.share_slabs : TOGETHER;
     best.own_floats =
-        TRANSFORMS * RNL_CONV_PANEL +
-        best.block->rows * TRANSFORMS * (padded_channels(problem) + best.block->vectors * best.block->vector);
+        TRANSFORMS * RNL_CONV_PANEL + best.together * best.block->rows * TRANSFORMS *
+                                          (padded_channels(problem) + best.block->vectors * best.block->vector);
     *out_plan = best;
     return true;
 }
@@ -143,7 +144,7 @@ bool rnl_conv_winograd_pays(const rnl_device *device, const void *data)
 static void add_own(rnl_step_builder *step, const rnl_conv_problem *problem, const winograd_plan *plan)
 {
     rnl_step_slot(step, problem->scratch->slot);
-    rnl_step_offsets(step, 2, &problem->scratch, 1, &plan->own_floats, 1);
+    rnl_step_offsets(step, 4, &problem->scratch, 1, (const int64_t[]){plan->own_floats, plan->together}, 2);
 }
 
 rnl_status rnl_conv_winograd_append(rnl_step_list *list, const char *name, const void *data)
