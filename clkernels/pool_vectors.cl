@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Max and average pooling of floats with channels last, for CPUs. Spatial dimensions are (d, h, w); absent ones are 1.
+// Max and average pooling of floats, and max pooling of bytes, with channels last, for CPUs. Spatial dimensions are (d, h, w); absent ones are 1.
 //
 // Defines:
-//   T         type of src and dst: F32, F16, BF16
+//   T         type of src and dst: F32, F16, BF16; U8, I8
 //   V         lanes of a vector: 4, 8 or 16; not more than there are channels
 //   AVERAGE   the mean instead of the maximum
 //
@@ -10,13 +10,23 @@
 // check: -DT=F32 -DV=16
 // check: -DT=F16 -DV=8 -DAVERAGE
 // check: -DT=BF16 -DV=4 -DINDEX64
+// check: -DT=U8 -DV=16
 #include "common.clh"
 #include "index.clh"
 #if !defined(T) || !defined(V)
 #error "pool_vectors.cl needs T and V"
 #endif
-#include "vectors.clh"
 #include "pool.clh"
+#if IS_FLOAT(T)
+#include "vectors.clh"
+#define LOAD_TAP(p, i) LOADV(T, V, p, i)
+#define STORE_RESULT(p, i, value) STOREV(T, V, p, i, value)
+#else
+typedef PASTE2_(STORAGE(T), V) value_t;
+#define LOWEST (IS_UNSIGNED(T) ? 0 : -128)
+#define LOAD_TAP(p, i) PASTE2_(vload, V)(0, (p) + (i))
+#define STORE_RESULT(p, i, value) PASTE2_(vstore, V)(value, 0, (p) + (i))
+#endif
 
 // A maximum takes no NaN: what is largest of all bit patterns without their signs tells whether there was one.
 static inline value_t pool_taps(__global const STORAGE(T) *p, const idx_t step_d, const idx_t step_h,
@@ -24,17 +34,21 @@ static inline value_t pool_taps(__global const STORAGE(T) *p, const idx_t step_d
 {
 #ifdef AVERAGE
     value_t value = 0.0f;
-#else
+#elif IS_FLOAT(T)
     value_t value = -INFINITY;
     mask_t bits = 0;
+#else
+    value_t value = (value_t)(LOWEST);
 #endif
     for (int d = 0; d < count_d; ++d)
         for (int h = 0; h < count_h; ++h) {
             __global const STORAGE(T) *line = p + d * step_d + h * step_h;
             for (int w = 0; w < count_w; ++w) {
-                const value_t x = LOADV(T, V, line, w * step_w);
+                const value_t x = LOAD_TAP(line, w * step_w);
 #ifdef AVERAGE
                 value += x;
+#elif !IS_FLOAT(T)
+                value = max(value, x);
 #else
                 const mask_t own = PASTE2_(as_int, V)(x) & 0x7fffffff;
                 value = x > value ? x : value;
@@ -42,7 +56,7 @@ static inline value_t pool_taps(__global const STORAGE(T) *p, const idx_t step_d
 #endif
             }
         }
-#ifndef AVERAGE
+#if !defined(AVERAGE) && IS_FLOAT(T)
     value = bits > 0x7f800000 ? VALUE(NAN) : value;
 #endif
     return value;
@@ -89,7 +103,7 @@ __kernel void pool_columns(__global const STORAGE(T) *src, idx_t src_offset, __g
 #ifdef AVERAGE
             value /= count;
 #endif
-            STOREV(T, V, line, w * dst_stride.s4 + c, value);
+            STORE_RESULT(line, w * dst_stride.s4 + c, value);
         }
     }
 }

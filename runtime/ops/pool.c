@@ -95,13 +95,17 @@ static bool is_channels_first_in_memory(const rnl_view *view)
     return view->shape[1] > 1 && view->stride[1] == 1;
 }
 
+static bool has_vectors(const pool_problem *problem)
+{
+    return problem->src->shape[1] >= 4 && is_channels_first_in_memory(problem->src) &&
+           is_channels_first_in_memory(problem->dst) && !rnl_view_exists(problem->indices);
+}
+
 static bool vectors_apply(const rnl_device *device, const void *data)
 {
     const pool_problem *problem = data;
     (void)device;
-    return problem->src->shape[1] >= 4 && is_channels_first_in_memory(problem->src) &&
-           is_channels_first_in_memory(problem->dst) && !rnl_view_exists(problem->indices) &&
-           rnl_dtype_is_float(problem->src->dtype) && problem->src->dtype != RNL_F64;
+    return has_vectors(problem) && rnl_dtype_is_float(problem->src->dtype) && problem->src->dtype != RNL_F64;
 }
 
 static void add_int4(rnl_step_builder *step, const int64_t xyz[3], int64_t w)
@@ -187,7 +191,10 @@ static rnl_status append_vectors(rnl_step_list *list, const char *name, const vo
 
 static bool columns_apply(const rnl_device *device, const void *data)
 {
-    return rnl_device_is_cpu(device) && ((const pool_problem *)data)->op != RNL_POOL_LP && vectors_apply(device, data);
+    const pool_problem *problem = data;
+    const rnl_dtype dtype = problem->src->dtype;
+    const bool bytes = problem->op == RNL_POOL_MAX && (dtype == RNL_U8 || dtype == RNL_I8) && has_vectors(problem);
+    return rnl_device_is_cpu(device) && problem->op != RNL_POOL_LP && (bytes || vectors_apply(device, data));
 }
 
 /* A work-item makes a few columns, so that what it finds out of its row is worth it. */
