@@ -47,7 +47,7 @@ typedef uint uints;
 #define AS_UINTS(v) as_uint(v)
 #define LOAD_BYTES(p, at, step, flip) ((int)(p)[at] ^ (flip))
 #define LOAD_NUMBERS(T, p, at, step) LOAD(T, p, at)
-#define STORE_BYTES(p, at, v) ((p)[at] = (uchar)(v))
+#define STORE_RESULT(p, at, v) ((p)[at] = (uchar)(v))
 #define STORE_NUMBERS(T, p, at, v) STORE(T, p, at, v)
 #else
 typedef float8 floats;
@@ -66,7 +66,7 @@ typedef uint8 uints;
 #define VECTOR_OF_I32 int8
 #define LOAD_NUMBERS(T, p, at, step)                                                                                   \
     ((step) == 0 ? (PASTE2_(VECTOR_OF_, T))(LOAD(T, p, at)) : LOADV(T, 8, p, at))
-#define STORE_BYTES(p, at, v) vstore8(convert_uchar8((v) & 255), 0, (p) + (at))
+#define STORE_RESULT(p, at, v) STORE_BYTES(8, p, at, v)
 #define STORE_NUMBERS(T, p, at, v) STOREV(T, 8, p, at, v)
 #endif
 
@@ -150,7 +150,7 @@ __kernel void qmap(__global STORAGE(T_DST) *restrict dst, const idx_t dst_offset
                 // to even: what is added leaves no bits for fractions.
                 const floats low = TO_FLOATS(-flags.s3 - zero_d), high = low + 255.0f;
                 const floats above = scaled > low ? scaled : low, within = above < high ? above : high;
-                STORE_BYTES(dst, at_dst, TO_INTS((within + 12582912.0f) - 12582912.0f) + zero_d);
+                STORE_RESULT(dst, at_dst, TO_INTS((within + 12582912.0f) - 12582912.0f) + zero_d);
 #else
                 STORE_NUMBERS(T_DST, dst, at_dst, scaled);
 #endif

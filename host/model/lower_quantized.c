@@ -158,6 +158,19 @@ rnl_status rnl_lower_plain_factor(rnl_lowering *lowering, rnl_product *p)
     return rnl_lower_input(lowering, p->b_index, RNL_LAYOUT_ANY, &p->b);
 }
 
+/* A constant that is 0 all over: products are faster without it. */
+static bool is_nought(const rnl_lowering *lowering, uint32_t index)
+{
+    const rnl_node *node = lowering->context.node;
+    const rnl_host_tensor *tensor =
+        rnl_lower_has_input(lowering, index) ? lowering->planner->model->constants.tensors[node->inputs[index]] : NULL;
+    const unsigned char *bytes = tensor ? tensor->data : NULL;
+    for (size_t i = 0; tensor && i < tensor->size_bytes; i++)
+        if (bytes[i] != 0)
+            return false;
+    return tensor != NULL;
+}
+
 rnl_status rnl_lower_product_inputs(rnl_lowering *lowering, const uint32_t indices[9], rnl_layout layout,
                                     rnl_product *p)
 {
@@ -168,6 +181,8 @@ rnl_status rnl_lower_product_inputs(rnl_lowering *lowering, const uint32_t indic
         bool is_scale = i == 1 || i == 4 || i == 7;
         views[i]->slot = RNL_NO_SLOT;
         if (indices[i] == RNL_NO_VALUE)
+            continue;
+        if ((i == 2 || i == 5) && is_nought(lowering, indices[i]))
             continue;
         if (i == 3 && take_constant(lowering, indices[i], layout == RNL_LAYOUT_CHANNELS_LAST, p))
             continue;
