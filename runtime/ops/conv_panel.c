@@ -16,8 +16,8 @@ typedef struct panel_tile {
 
 static const panel_tile tiles[] = {
     {16, {16, 4, 7}}, {16, {16, 2, 14}}, {16, {16, 1, 28}}, {16, {16, 2, 8}}, {16, {16, 4, 1}},
-    {16, {8, 3, 8}},   {16, {8, 1, 14}}, {8, {8, 2, 6}},    {8, {8, 4, 3}},   {8, {8, 1, 12}},
-    {8, {8, 4, 1}},    {4, {4, 2, 6}},   {4, {4, 4, 3}},    {4, {4, 1, 12}},  {4, {4, 4, 1}},
+    {16, {8, 3, 8}},  {16, {8, 1, 14}},  {8, {8, 2, 6}},    {8, {8, 4, 3}},   {8, {8, 1, 12}},
+    {8, {8, 4, 1}},   {4, {4, 2, 6}},    {4, {4, 4, 3}},    {4, {4, 1, 12}},  {4, {4, 4, 1}},
 };
 #define FEW_PIXELS 8    /* of a whole batch: for these there is a tile that others do without, to be fewer programs */
 #define WORTHWHILE 0.95 /* of an earlier tile's cost: a model does with fewer programs then */
