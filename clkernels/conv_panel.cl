@@ -8,8 +8,11 @@
 // gpu: never
 // Defines: those of conv.clh, where P pixels need not be of one row, and
 //   NB          vectors of channels that a work-item computes for each pixel
+//   TRANSPOSED  one phase of a transposed convolution: stride and dilation are 1, taps are counted backwards, and stride is
+//               the step from tap to tap among the weights
 // check: -DT_SRC=F32 -DT_BIAS=F32 -DT_DST=F32 -DV=16 -DP=14 -DNB=2
 // check: -DT_SRC=F16 -DT_BIAS=F32 -DT_DST=BF16 -DV=8 -DP=6 -DNB=1 -DINDEX64
+// check: -DT_SRC=F32 -DT_BIAS=F32 -DT_DST=F32 -DV=8 -DP=8 -DNB=3 -DTRANSPOSED
 // check: -DT_SRC=F32 -DT_BIAS=F32 -DT_DST=F32 -DV=4 -DP=1 -DNB=4 -DSTAGES=2 -DS1=OP_ADD(v0,y0) -DS2=OP_RELU(v1) -DOPERANDS=1 -DT_Y0=F32 -DY0_STEP=1
 #include "conv.clh"
 #ifndef NB
@@ -96,6 +99,17 @@ static inline void accumulate(FLOATV acc[P * NB], __global const SRC_T *const pi
     }
 #define PLACES(stride, origin)                                                                                         \
     ((origin) + TO_IDXL(n) * (stride).x + TO_IDXL(d) * (stride).y + TO_IDXL(h) * (stride).z + TO_IDXL(w) * (stride).w)
+#ifdef TRANSPOSED
+#define STRIDE(d) 1
+#define DILATION(d) -1
+#define MAY_JOIN false
+#define NEXT_LINE (idx_t)((kd * stride.x + kh * stride.y + kw * stride.z)) * tap_stride
+#else
+#define STRIDE(d) stride.d
+#define DILATION(d) dilation.d
+#define MAY_JOIN true
+#define NEXT_LINE line + (idx_t)width * 16
+#endif
 #define IN_IMAGE(i, size) (((i) >= 0) & ((i) < (size)))
 
 // Where the first tap of each pixel of a run lies, which may be outside of the image. `begin` and `end`: the pixels that
@@ -112,9 +126,9 @@ static inline void set_part(run_pixels *pixels, int part, INTL n, INTL d, INTL h
 {
     const int4 reach = (taps - 1) * dilation;
     const INTL number = part * L + LANE;
-    d = d * stride.x - pad.x;
-    h = h * stride.y - pad.y;
-    w = select(w * stride.z - pad.z, (INTL)(-0x40000000), number >= pixels->end);
+    d = d * STRIDE(x) - pad.x;
+    h = h * STRIDE(y) - pad.y;
+    w = select(w * STRIDE(z) - pad.z, (INTL)(-0x40000000), number >= pixels->end);
     pixels->front[part] = d;
     pixels->top[part] = h;
     pixels->left[part] = w;
@@ -142,18 +156,18 @@ static inline bool find_tap(const run_pixels *pixels, int z, int y, int x, int4 
 
 // acc += all taps. Where no tap falls into padding and a row of taps is one stretch of memory, that is read as one tap.
 static inline void accumulate_taps(FLOATV acc[P * NB], const run_pixels *pixels, __global const SRC_T *const panel[NB],
-                                   ulong source, ulong zeros, int4 src_size, int4 taps, int4 dilation,
-                                   idx4_t src_stride FETCHED)
+                                   ulong source, ulong zeros, int4 src_size, int4 taps, int4 stride,
+                                   int4 dilation, idx4_t src_stride, idx_t tap_stride FETCHED)
 {
     const bool join =
-        all(pixels->inside) && src_stride.w == src_size.w && (dilation.z == 1 || taps.z == 1);
+        MAY_JOIN && all(pixels->inside) && src_stride.w == src_size.w && (dilation.z == 1 || taps.z == 1);
     const int columns = join ? 1 : taps.z, width = join ? src_size.w * taps.z : src_size.w;
     const int tap_count = taps.x * taps.y * columns;
     idx_t line = 0;
     for (int tap = 0, kd = 0, kh = 0, kw = 0; tap < tap_count; tap++) {
         __global const SRC_T *pixel[P], *weights[NB];
         ulong address[PARTS * L];
-        const bool used = find_tap(pixels, kd * dilation.x, kh * dilation.y, kw * dilation.z, src_size, src_stride,
+        const bool used = find_tap(pixels, kd * DILATION(x), kh * DILATION(y), kw * DILATION(z), src_size, src_stride,
                                    source, zeros, address);
 #pragma unroll
         for (int p = 0; p < P; p++)
@@ -162,10 +176,10 @@ static inline void accumulate_taps(FLOATV acc[P * NB], const run_pixels *pixels,
         for (int j = 0; j < NB; j++)
             weights[j] = panel[j] + line;
         accumulate(acc, pixel, weights, used ? width : 0, address PASS_FETCHED);
-        line += (idx_t)width * 16;
         kw = kw + 1 == columns ? 0 : kw + 1;
         kh = kw ? kh : kh + 1 == taps.y ? 0 : kh + 1;
         kd = kw || kh ? kd : kd + 1;
+        line = NEXT_LINE;
     }
 }
 
@@ -232,7 +246,7 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void conv_panel(CONV_ARG
     const int end_block = min(first_block + stride.w, blocks * taps.w);
     const int end_run = min(first_run + flags.w, (flags.z + P - 1) / P);
 #ifdef FETCHES
-    const ulong pixel_bytes = (ulong)(stride.z * src_stride.w) * sizeof(SRC_T);
+    const ulong pixel_bytes = (ulong)(STRIDE(z) * src_stride.w) * sizeof(SRC_T);
     // Pixels that meet in the same sets of a first cache would be driven out of it.
     const ulong next_run = pixel_bytes % 4096 == 0 ? 0 : P * pixel_bytes;
 #endif
@@ -268,7 +282,7 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void conv_panel(CONV_ARG
             begin_tile(acc, panel, weight + (weight_offset + group * weight_stride.y), bias + (bias_offset + c),
                        flags.y, m, dst_size.w, weight_stride.z);
             accumulate_taps(acc, &pixels, panel, (ulong)(src + (src_offset + (idx_t)group * src_size.w)), zeros,
-                            src_size, taps, dilation, src_stride PASS_FETCHED);
+                            src_size, taps, stride, dilation, src_stride, weight_stride.x PASS_FETCHED);
             store_tile(dst, acc, place, pixels.begin, pixels.end, c, dst_size.w - m PASS_SCALARS
                        FOR_OPERANDS(PASS_OPERAND));
         }

@@ -2,6 +2,7 @@
 #include "ops/conv.h"
 #include "ops/conv_depthwise.h"
 #include "ops/conv_panel.h"
+#include "ops/conv_phases.h"
 #include "ops/conv_step.h"
 #include "ops/conv_tiled.h"
 #include "ops/conv_winograd.h"
@@ -132,10 +133,13 @@ rnl_status rnl_op_conv(rnl_step_list *list, const rnl_conv_params *params, const
 rnl_status rnl_op_conv_transpose(rnl_step_list *list, const rnl_conv_params *params, const rnl_view *src,
                                  const rnl_view *weight, const rnl_view *bias, const rnl_view *dst)
 {
-    static const rnl_implementation transposed[] = {{"conv-transpose:portable", NULL, NULL, append_portable}};
+    static const rnl_implementation transposed[] = {
+        {"conv-transpose:panel", rnl_conv_phases_apply, NULL, rnl_conv_phases_append},
+        {"conv-transpose:portable", NULL, NULL, append_portable},
+    };
     rnl_conv_problem problem;
     TRY(rnl_conv_describe(params, true, src, weight, bias, dst, &problem));
     if (rnl_view_elements(dst) == 0)
         return RNL_OK;
-    return rnl_implementation_append(transposed, 1, NULL, list, &problem);
+    return rnl_implementation_append(transposed, 2, getenv("RUNNEL_CONV"), list, &problem);
 }

@@ -60,7 +60,8 @@ RNL_API RNL_NODISCARD rnl_status rnl_op_conv_pack(rnl_step_list *list, bool tran
  * src N x C x spatial…, weight as rnl_conv_weight_layout says and of src's type, bias [M] or RNL_NO_SLOT, dst N x M x
  * spatial…. The channel stride of src and dst is 1, the others are free. f32, f16, bf16 storage, f32 accumulation.
  * Implementations, best first: conv:winograd (CPUs; its own weights), conv:depthwise, conv:tiled (GPUs; scratch for
- * sums in parts), conv:panel, conv:portable; conv-transpose:portable.
+ * sums in parts), conv:panel, conv:portable; conv-transpose:panel (CPUs, a step
+ * for each phase), conv-transpose:portable.
  */
 RNL_API RNL_NODISCARD rnl_status rnl_op_conv(rnl_step_list *list, const rnl_conv_params *params, const rnl_view *src,
                                              const rnl_view *weight, const rnl_view *bias, const rnl_view *dst);

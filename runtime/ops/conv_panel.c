@@ -146,7 +146,7 @@ bool rnl_conv_panel_applies(const rnl_device *device, const void *data)
             problem->taps[i] * problem->dilation[i] > INT32_MAX / 4 ||
             problem->channels * problem->taps[2] > INT32_MAX / 4)
             return false;
-    return rnl_device_is_cpu(device) && !problem->transposed && !problem->depthwise && count_tiles(device, &first) > 0;
+    return rnl_device_is_cpu(device) && !problem->depthwise && count_tiles(device, &first) > 0;
 }
 
 /* What a work-item computes: runs of pixels, and blocks of channels for each of them. */
@@ -186,6 +186,8 @@ rnl_status rnl_conv_panel_append(rnl_step_list *list, const char *name, const vo
     const bool blocks_last = !weights_fit(problem);
     rnl_conv_add_defines(&step, problem, tile);
     rnl_step_define(&step, "NB=%lld", (long long)tile->vectors);
+    if (problem->transposed)
+        rnl_step_define(&step, "TRANSPOSED");
     rnl_conv_add_arguments(&step, problem, blocks_last, pixel_count(problem), share.runs, share.blocks);
     rnl_step_range(&step, 2, blocks_last ? (size_t[3]){runs, blocks, 1} : (size_t[3]){blocks, runs, 1},
                    (size_t[3]){1, 1, 1});

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "support/conv_case.h"
 #include "support/op_bench.h"
+#include <stdlib.h>
 
 static void run_all(const conv_case *tests, size_t count)
 {
@@ -177,6 +178,20 @@ START_TEST(random_shapes)
 }
 END_TEST
 
+/* What devices other than CPUs take, and dilated ones. */
+START_TEST(portable)
+{
+    setenv("RUNNEL_CONV", "portable", 1);
+    RUN_ALL(size_cases);
+    for (int i = 0; i < (op_small() ? 4 : 30); ++i) {
+        op_seed(9000 + (uint64_t)i);
+        const conv_case test = conv_case_random(true);
+        conv_case_run(&test);
+    }
+    unsetenv("RUNNEL_CONV");
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("conv_transpose");
@@ -185,5 +200,6 @@ int main(void)
     tcase_add_test(tests, sizes);
     tcase_add_test(tests, groups_and_dimensions);
     tcase_add_test(tests, random_shapes);
+    tcase_add_test(tests, portable);
     return op_main(suite);
 }
