@@ -73,15 +73,27 @@ static uint64_t integer_power(uint64_t base, uint64_t exponent)
     return power;
 }
 
+/* Of integers. Negative exponents give 0 but for bases 1 and -1. */
+static rnl_number whole_power(rnl_number base, bool is_signed, bool negative, uint64_t exponent)
+{
+    if (!negative)
+        base.u = integer_power(base.u, exponent);
+    else if (is_signed && base.i == -1)
+        base.u = exponent & 1 ? base.u : 1;
+    else
+        base.u = base.u == 1;
+    return base;
+}
+
 static rnl_number power(rnl_number base, rnl_dtype base_type, rnl_number exponent, rnl_dtype exponent_type)
 {
+    rnl_number_kind kind = rnl_dtype_kind(base_type), of = rnl_dtype_kind(exponent_type);
     rnl_number result;
-    bool negative = rnl_dtype_kind(exponent_type) == RNL_NUMBER_SIGNED && exponent.i < 0;
-    if (rnl_dtype_kind(base_type) != RNL_NUMBER_FLOAT && rnl_dtype_kind(exponent_type) != RNL_NUMBER_FLOAT &&
-        !negative) {
-        result.u = integer_power(base.u, exponent.u);
-        return result;
-    }
+    bool negative = of == RNL_NUMBER_FLOAT ? exponent.f < 0 : of == RNL_NUMBER_SIGNED && exponent.i < 0;
+    if (kind != RNL_NUMBER_FLOAT && of != RNL_NUMBER_FLOAT)
+        return whole_power(base, kind == RNL_NUMBER_SIGNED, negative, negative ? 0 - exponent.u : exponent.u);
+    if (kind != RNL_NUMBER_FLOAT && exponent.f == rint(exponent.f) && fabs(exponent.f) < 0x1p31)
+        return whole_power(base, kind == RNL_NUMBER_SIGNED, negative, (uint64_t)fabs(exponent.f));
     result.f = pow(rnl_number_double(base, base_type), rnl_number_double(exponent, exponent_type));
     return rnl_number_convert(result, RNL_F64, base_type);
 }

@@ -99,7 +99,7 @@ static double f_gelu(double x, double p0, double p1)
 {
     (void)p1;
     if (p0 != 0)
-        return x / (1 + exp(-1.59576912160573071176 * (x + 0.044715 * x * x * x)));
+        return x * f_sigmoid(1.59576912160573071176 * (x + 0.044715 * x * x * x), 0, 0);
     return erf_gelu(x);
 }
 
