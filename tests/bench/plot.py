@@ -100,7 +100,7 @@ def draw(report):
     marks = ticks(max([1.5] + [value for row in shown for value in speeds(row).values()]))
     scale = (WIDTH - LEFT - RIGHT) / marks[-1]
     others = [name for name in machine["engines"] if name in MARKS and any(name in row["speed"] for row in shown)]
-    where = f"{machine['date']}, {machine['cores']} cores ({machine['cpu']}), {BASE} {machine['versions'].get(BASE, '')}"
+    where = f"the times are runnel's; {machine['date']}, {machine['cores']} cores ({machine['cpu']}), {BASE} {machine['versions'].get(BASE, '')}"
     parts = [text(12, 20, "Speed of runnel on pocl, and of other engines, as a multiple of onnxruntime's", size=14, weight="bold"),
              text(12, 38, where, size=11), *legend(sorted({row["threads"] for row in shown}), others),
              *axis(marks, scale, bottom), *bars(groups, scale)]
