@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DFT, STFT, windows and MelWeightMatrix against numpy in float64 and onnx's reference: all lengths, axes and types."""
+"""DFT, STFT and windows against numpy in float64: all lengths, axes and types."""
 
 import os
 import sys
@@ -8,7 +8,6 @@ import unittest
 import ml_dtypes
 import numpy as np
 from onnx import TensorProto
-from onnx.reference.ops.op_mel_weight_matrix import MelWeightMatrix
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 import runnel  # noqa: E402
@@ -166,19 +165,6 @@ class SignalTest(unittest.TestCase):
             for size, kind in ((-1, 1), (4, 8), (4, 99)):
                 with self.assertRaises(runnel.Failure):
                     self.run_node(name, [np.array(size)], opset=17, output_datatype=kind, constants=(0,))
-
-    def test_mel(self):
-        for bins, length, rate, low, high in ((8, 16, 8192, 0, 4096), (20, 400, 16000, 20, 7600), (40, 128, 16000, 0, 8000),
-                                              (1, 2, 100, 0, 50), (80, 1024, 22050, 55, 11025)):
-            inputs = [np.array(bins), np.array(length), np.array(rate), np.array(low, np.float32),
-                      np.array(high, np.float32)]
-            expected = MelWeightMatrix.eval(*[v[()] for v in inputs])
-            got = self.run_node("MelWeightMatrix", inputs, opset=17, constants=(0, 1, 2, 3, 4))
-            self.assertEqual(got.dtype, np.float32)
-            self.assertEqual(got.shape, expected.shape)
-            # Where an edge falls on a bin's border, float32 and float64 may take another one.
-            columns = (np.abs(got - expected) > 1e-6).any(0).sum()
-            self.assertLessEqual(columns, bins // 20, f"{bins} {length}")
 
 
 if __name__ == "__main__":
