@@ -59,15 +59,29 @@ rnl_status rnl_attention_with_past(rnl_lowering *lowering, size_t past_index, si
     return RNL_OK;
 }
 
+double rnl_attention_scale(const rnl_node *node, int64_t size, bool zero_is_usual)
+{
+    const double given = (double)rnl_node_float(node, "scale", 0);
+    if (rnl_node_attribute(node, "scale") && !(zero_is_usual && given == 0))
+        return given;
+    return size > 0 ? 1 / sqrt((double)size) : 1;
+}
+
 /* a times b with the heads that share keys and values as a dimension of their own. */
-rnl_status rnl_attention_product(rnl_lowering *lowering, float alpha, const rnl_view *a, const rnl_view *b,
+rnl_status rnl_attention_product(rnl_lowering *lowering, double alpha, const rnl_view *a, const rnl_view *b,
                                  const rnl_view *target)
 {
-    rnl_gemm_params params = {.alpha = alpha};
+    rnl_gemm_params params = {.alpha = (float)alpha};
     const int64_t groups = b->shape[1];
+    rnl_view left = *a;
+    if (a->dtype == RNL_F64 && (double)params.alpha != alpha) { /* a product's factor is a float */
+        TRY(rnl_compose_with(lowering, RNL_MAP_MUL, a, alpha, &left));
+        params.alpha = 1;
+    }
     if (groups == a->shape[1])
-        return rnl_compose_product(lowering, &params, a, b, NULL, target);
-    const rnl_view left = split(a, 1, groups), right = split(b, 1, groups), result = split(target, 1, groups);
+        return rnl_compose_product(lowering, &params, &left, b, NULL, target);
+    left = split(&left, 1, groups);
+    const rnl_view right = split(b, 1, groups), result = split(target, 1, groups);
     return rnl_compose_product(lowering, &params, &left, &right, NULL, &result);
 }
 
@@ -154,7 +168,7 @@ static bool is_one_step(const rnl_lowering *lowering, const rnl_attention *atten
                                      .value = attention->v,
                                      .dst = attention->target,
                                      .bias = attention->bias,
-                                     .scale = attention->scale,
+                                     .scale = (float)attention->scale,
                                      .empty_gives_zero = attention->may_be_empty};
     const bool plain = attention->precision == RNL_DTYPE_NONE || attention->precision == RNL_F32;
     return plain && attention->softcap <= 0 && !rnl_view_exists(&attention->scores) &&

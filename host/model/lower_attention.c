@@ -182,8 +182,7 @@ rnl_status rnl_lower_attention(rnl_lowering *lowering)
     TRY(find_operand(lowering, V, sizes.kv_heads, &attention.v));
     TRY(rnl_attention_with_past(lowering, PAST_KEY, 1, &attention.k));
     TRY(rnl_attention_with_past(lowering, PAST_VALUE, 2, &attention.v));
-    const float usual = sizes.size > 0 ? (float)(1 / sqrt((double)sizes.size)) : 1;
-    attention.scale = rnl_node_float(node, "scale", usual);
+    attention.scale = rnl_attention_scale(node, sizes.size, false);
     attention.softcap = rnl_node_float(node, "softcap", 0);
     attention.precision = precision_of(lowering, attention.q.dtype);
     attention.mode = (rnl_scores_mode)rnl_node_int(node, "qk_matmul_output_mode", 0);
@@ -200,7 +199,7 @@ static rnl_dtype wide(rnl_dtype dtype)
     return dtype == RNL_F64 ? RNL_F64 : RNL_F32;
 }
 
-static rnl_status multiply(rnl_lowering *lowering, rnl_dtype dtype, float scale, const rnl_view *a, const rnl_view *b)
+static rnl_status multiply(rnl_lowering *lowering, rnl_dtype dtype, double scale, const rnl_view *a, const rnl_view *b)
 {
     rnl_view left, right, target, result;
     TRY(rnl_compose_cast(lowering, a, dtype, &left));
@@ -218,9 +217,9 @@ rnl_status rnl_lower_flex_scores(rnl_lowering *lowering)
     rnl_view q, k;
     TRY(rnl_lower_input(lowering, 0, RNL_LAYOUT_ANY, &q));
     TRY(rnl_lower_input(lowering, 1, RNL_LAYOUT_ANY, &k));
-    const float usual = q.shape[3] > 0 ? (float)(1 / sqrt((double)q.shape[3])) : 1;
     k = rnl_attention_turned(&k);
-    return multiply(lowering, wide(q.dtype), rnl_node_float(lowering->context.node, "scale", usual), &q, &k);
+    const double scale = rnl_attention_scale(lowering->context.node, q.shape[3], false);
+    return multiply(lowering, wide(q.dtype), scale, &q, &k);
 }
 
 rnl_status rnl_lower_flex_values(rnl_lowering *lowering)

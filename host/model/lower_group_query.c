@@ -216,10 +216,7 @@ rnl_status rnl_lower_group_query_attention(rnl_lowering *lowering)
     TRY(find_operands(lowering, &query.sizes, &attention));
     TRY(rotate(lowering, &query, &attention));
     TRY(append_both(lowering, &query, &attention));
-    const float usual = query.sizes.size > 0 ? (float)(1 / sqrt((double)query.sizes.size)) : 1;
-    attention.scale = rnl_node_float(node, "scale", 0);
-    if (attention.scale == 0)
-        attention.scale = usual;
+    attention.scale = rnl_attention_scale(node, query.sizes.size, true);
     attention.softcap = rnl_node_float(node, "softcap", 0);
     TRY(find_bias(lowering, &query, &attention));
     TRY(rnl_lower_output(lowering, 0, RNL_LAYOUT_ROW_MAJOR, &attention.target));

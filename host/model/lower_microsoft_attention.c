@@ -6,7 +6,6 @@
 #include "model/lower_list.h"
 #include "model/matrix.h"
 #include <float.h>
-#include <math.h>
 #include <string.h>
 
 #define FILTER_VALUE (-10000.0f) /* added to the scores of masked keys */
@@ -118,9 +117,7 @@ static rnl_status find_bias(rnl_lowering *lowering, const rnl_attention_sizes *s
 static rnl_status attend(rnl_lowering *lowering, const rnl_attention_sizes *sizes, size_t mask_index, size_t bias_index,
                          rnl_attention *attention)
 {
-    const float scale = rnl_node_float(lowering->context.node, "scale", 0);
-    const float usual = sizes->size > 0 ? (float)(1 / sqrt((double)sizes->size)) : 1;
-    attention->scale = scale == 0 ? usual : scale;
+    attention->scale = rnl_attention_scale(lowering->context.node, sizes->size, true);
     TRY(find_bias(lowering, sizes, mask_index, bias_index, attention));
     TRY(rnl_lower_output(lowering, 0, RNL_LAYOUT_ROW_MAJOR, &attention->target));
     attention->target = rnl_attention_heads(&attention->target, sizes->heads);
