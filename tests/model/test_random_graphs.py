@@ -22,6 +22,7 @@ import time
 import unittest
 
 import hypothesis
+import hypothesis.configuration
 import numpy as np
 import onnx
 from hypothesis import strategies as st
@@ -45,6 +46,7 @@ from random_quantised import Quantised  # noqa: E402
 ABSOLUTE, RELATIVE = 1e-4, 1e-3
 GRAPHS, CHUNK, SECONDS = 300, 50, 240
 FOLDER = os.path.join(HERE, "..", "..", "build", "random-graphs")
+hypothesis.configuration.set_hypothesis_home_dir(os.path.join(FOLDER, "..", "hypothesis"))
 
 
 class Graph(Elementwise, Reductions, Quantised, Layers, Moves):
