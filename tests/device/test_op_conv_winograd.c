@@ -55,12 +55,14 @@ START_TEST(pads)
 }
 END_TEST
 
-/* More tiles than one slab and one work-item have, over rows and images. */
+/* More tiles than one slab and one work-item have, over rows and images. Few on llvmpipe, which leaves a work-item's
+ * loops once they have gone round 65,535 times. */
 START_TEST(many_tiles)
 {
-    run(3, 20, 40, 9, op_small() ? 13 : 22, (conv_case){PADS, .slices = true});
+    run(3, 20, 16, 9, 13, (conv_case){PADS, .slices = true});
     if (op_small())
         return;
+    run(3, 20, 40, 9, 22, (conv_case){PADS, .slices = true});
     run(1, 33, 100, 56, 57, (conv_case){PADS, .bias = true});
     run(9, 64, 256, 7, 7, (conv_case){PADS});
     run(2, 256, 48, 14, 14, (conv_case){PADS, .chain = CONV_CHAIN_RELU});
