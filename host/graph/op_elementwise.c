@@ -126,9 +126,18 @@ rnl_status rnl_infer_clip(rnl_op_context *context)
     return rnl_output_like(context, 0, context->inputs[0].dtype);
 }
 
-/* Inference only: training_mode must be known, and false. */
-static rnl_status check_dropout_mode(const rnl_op_context *context)
+bool rnl_dropout_draws(const rnl_tensor_desc *mode)
 {
+    return mode->host && *(const unsigned char *)mode->host != 0;
+}
+
+/* What is dropped, if anything, must be known: a Dropout that drops nothing is no step. */
+static rnl_status check_dropout(const rnl_op_context *context)
+{
+    if (rnl_input_exists(context, 1)) {
+        TRY(rnl_check_dtype(context, 1, RNL_TYPES_FLOAT_64));
+        TRY(rnl_check_single(context, 1));
+    }
     if (!rnl_input_exists(context, 2))
         return RNL_OK;
     const rnl_tensor_desc *mode = &context->inputs[2];
@@ -136,15 +145,13 @@ static rnl_status check_dropout_mode(const rnl_op_context *context)
         return FAIL(RNL_INVALID_ARGUMENT, "training_mode of Dropout must be one bool");
     if (!mode->host)
         return FAIL(RNL_FAILED_PRECONDITION, "training_mode (input 2) of Dropout is not known while planning");
-    if (*(const unsigned char *)mode->host)
-        return FAIL(RNL_UNIMPLEMENTED, "Dropout is implemented for inference only (training_mode = false)");
     return RNL_OK;
 }
 
 rnl_status rnl_infer_dropout(rnl_op_context *context)
 {
     TRY(rnl_infer_begin(context));
-    TRY(check_dropout_mode(context));
+    TRY(check_dropout(context));
     rnl_dtype dtype = context->inputs[0].dtype;
     TRY(rnl_output_like(context, 0, dtype));
     return rnl_output_like(context, 1, context->node->opset < 10 ? dtype : RNL_BOOL);

@@ -89,7 +89,7 @@ static const rnl_op_schema *const rows[] = {
     ROW("Div", 7, 13, 2, 2, 1, FLOATS | WIDE, 0, rnl_infer_binary, rnl_evaluate_binary, ""),
     ROW("Div", 14, 28, 2, 2, 1, NUMBERS, 0, rnl_infer_binary, rnl_evaluate_binary, ""),
     ROW("Dropout", 7, 11, 1, 1, 2, FLOATS, 0, rnl_infer_dropout, rnl_evaluate_dropout, " ratio "),
-    ROW("Dropout", 12, 28, 1, 3, 2, FLOATS, INPUT(2), rnl_infer_dropout, rnl_evaluate_dropout, " seed "),
+    ROW("Dropout", 12, 28, 1, 3, 2, FLOATS, INPUT(2), rnl_infer_dropout, NULL, " seed "),
     ROW("DynamicQuantizeLinear", 11, 28, 1, 1, 3, BIT(F32), 0, rnl_infer_dynamic_quantize, NULL, ""),
     ROW("Einsum", 12, 28, 1, MANY, 1, NUMBERS, 0, rnl_infer_einsum, NULL, " equation "),
     ROW("Elu", 7, 28, 1, 1, 1, FLOATS, 0, rnl_infer_unary, rnl_evaluate_unary, " alpha "),

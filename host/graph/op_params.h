@@ -68,6 +68,9 @@ typedef struct rnl_labels {
 } rnl_labels;
 RNL_NODISCARD rnl_status rnl_labels_resolve(const rnl_node *node, rnl_labels *out_labels);
 
+/* Dropout: whether its input training_mode, known by then, is true. */
+bool rnl_dropout_draws(const rnl_tensor_desc *mode);
+
 /* CumSum and CumProd: the axis that input 1 names. */
 RNL_NODISCARD rnl_status rnl_scan_axis(const rnl_op_context *context, size_t *out_axis);
 

@@ -52,6 +52,8 @@ static bool is_scalar(const rnl_planner *planner, uint32_t value)
 
 static bool takes_inputs(const rnl_planner *planner, const rnl_node *node)
 {
+    if (is(node, "Dropout") && has_input(node, 2) && rnl_dropout_draws(&planner->values[node->inputs[2]].desc))
+        return false;
     uint32_t count = passes(node) || is_cast(node) ? 1 : node->input_count;
     for (uint32_t i = 0; i < count; i++)
         if (has_input(node, i) && !is_float(planner->values[node->inputs[i]].desc.dtype) &&

@@ -69,3 +69,55 @@ rnl_status rnl_lower_multinomial(rnl_lowering *lowering)
     TRY(rnl_op_scan(lowering->list, &scan, &weights, &sums));
     return rnl_op_multinomial(lowering->list, &sums, &uniforms, &target);
 }
+
+/* ---- Dropout ------------------------------------------------------------------------------------------------- */
+
+static rnl_status keep_all(rnl_lowering *lowering)
+{
+    rnl_view source, one;
+    TRY(rnl_lower_input(lowering, 0, RNL_LAYOUT_ANY, &source));
+    rnl_lower_alias(lowering, 0, &source);
+    if (!rnl_lower_has_output(lowering, 1))
+        return RNL_OK;
+    const rnl_tensor_desc *mask = &lowering->context.outputs[1];
+    TRY(rnl_lower_scalar(lowering, mask->dtype, 1, &one));
+    one = rnl_view_expand(&one, mask->rank, mask->shape);
+    rnl_lower_alias(lowering, 1, &one);
+    return RNL_OK;
+}
+
+/* One element in this type, with no dimensions. */
+static rnl_status ratio_of(rnl_lowering *lowering, rnl_dtype dtype, rnl_view *out_ratio)
+{
+    if (!rnl_lower_has_input(lowering, 1))
+        return rnl_lower_scalar(lowering, dtype, 0.5, out_ratio);
+    TRY(rnl_lower_input(lowering, 1, RNL_LAYOUT_ANY, out_ratio));
+    TRY(rnl_compose_reshape(lowering, out_ratio, 0, NULL, out_ratio));
+    return rnl_compose_cast(lowering, out_ratio, dtype, out_ratio);
+}
+
+/* What is kept grows by what is dropped, so that sums stay what they are on average. */
+rnl_status rnl_lower_dropout(rnl_lowering *lowering)
+{
+    rnl_view source, target, wide, uniforms, ratio, kept, part, zero, grown, one;
+    if (!rnl_lower_has_input(lowering, 2) || !rnl_dropout_draws(&lowering->context.inputs[2]))
+        return keep_all(lowering);
+    TRY(rnl_lower_input(lowering, 0, RNL_LAYOUT_ANY, &source));
+    TRY(draw_uniforms(lowering, source.dtype, source.rank, source.shape, &uniforms));
+    TRY(ratio_of(lowering, uniforms.dtype, &ratio));
+    TRY(rnl_compose_binary(lowering, RNL_MAP_GREATER_EQUAL, &uniforms, &ratio, &kept));
+    if (rnl_lower_has_output(lowering, 1)) {
+        TRY(rnl_lower_output(lowering, 1, RNL_LAYOUT_ANY, &target));
+        TRY(rnl_lower_copy(lowering, &kept, &target));
+    }
+    if (!rnl_lower_has_output(lowering, 0))
+        return RNL_OK;
+    TRY(rnl_lower_output(lowering, 0, RNL_LAYOUT_ANY, &target));
+    TRY(rnl_lower_scalar(lowering, uniforms.dtype, 1, &one));
+    TRY(rnl_lower_scalar(lowering, uniforms.dtype, 0, &zero));
+    TRY(rnl_compose_cast(lowering, &source, uniforms.dtype, &wide));
+    TRY(rnl_compose_binary(lowering, RNL_MAP_SUB, &one, &ratio, &part));
+    TRY(rnl_compose_binary(lowering, RNL_MAP_DIV, &wide, &part, &grown));
+    TRY(rnl_compose_map(lowering, RNL_MAP_SELECT, (rnl_view[]){kept, grown, zero}, 3, &grown));
+    return rnl_lower_copy(lowering, &grown, &target);
+}

@@ -17,19 +17,6 @@ rnl_status rnl_lower_identity(rnl_lowering *lowering)
     return RNL_OK;
 }
 
-rnl_status rnl_lower_dropout(rnl_lowering *lowering)
-{
-    TRY(rnl_lower_identity(lowering));
-    if (!rnl_lower_has_output(lowering, 1))
-        return RNL_OK;
-    const rnl_tensor_desc *mask = &lowering->context.outputs[1];
-    rnl_view one;
-    TRY(rnl_lower_scalar(lowering, mask->dtype, 1, &one));
-    one = rnl_view_expand(&one, mask->rank, mask->shape);
-    rnl_lower_alias(lowering, 1, &one);
-    return RNL_OK;
-}
-
 /* The smallest step in memory along each dimension of `shape`; `pieces` is a view that splits those dimensions. */
 static void smallest_strides(const rnl_view *pieces, size_t rank, const int64_t *shape, int64_t *out_stride)
 {

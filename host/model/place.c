@@ -96,13 +96,21 @@ static rnl_status settle_reshape(rnl_planner *planner, const rnl_node *node)
                : RNL_OK;
 }
 
+static rnl_status settle_dropout(rnl_planner *planner, const rnl_node *node)
+{
+    const bool has_mode = node->input_count > 2 && node->inputs[2] != RNL_NO_VALUE;
+    if (has_mode && rnl_dropout_draws(&planner->values[node->inputs[2]].desc))
+        return RNL_OK;
+    return settle_reshape(planner, node);
+}
+
 static const struct {
     const char *op_type;
     rnl_status (*settle)(rnl_planner *planner, const rnl_node *node);
 } settlers[] = {
     {"Concat", settle_concat},     {"Pad", settle_pad},          {"Transpose", settle_transpose},
     {"Reshape", settle_reshape},   {"Flatten", settle_reshape},  {"Squeeze", settle_reshape},
-    {"Unsqueeze", settle_reshape}, {"Identity", settle_reshape}, {"Dropout", settle_reshape},
+    {"Unsqueeze", settle_reshape}, {"Identity", settle_reshape}, {"Dropout", settle_dropout},
 };
 
 static rnl_status settle_inputs(rnl_planner *planner, uint32_t index)

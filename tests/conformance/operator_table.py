@@ -18,7 +18,7 @@ GROUPS = [("all", [*FLOATS, *SIGNED, *UNSIGNED, "bool"]), ("numbers", [*FLOATS, 
           ("integers", [*SIGNED, *UNSIGNED]), ("signed integers", SIGNED), ("unsigned integers", UNSIGNED)]
 NOTES = {
     "Constant": "a weight once the model is loaded; no strings",
-    "Dropout": "as in inference, also where training_mode is asked for by a constant false",
+    "Dropout": "what it drops in training mode are other random numbers than the official cases expect",
     "Resize": "the aligned corner is onnxruntime's: the last whole pixel",
     "Bernoulli": "the official cases expect numpy's own random numbers", "SpaceToDepth": "", "Identity": "",
 }

@@ -192,6 +192,36 @@ class RandomTest(unittest.TestCase):
             self.assertEqual(runnel.CODES[got.dtype], code)
             np.testing.assert_array_equal(got.astype(np.float32), [0, 1, 0, 1, 0, 0])
 
+    def dropout(self, x, ratio, mode=True, seed=3):
+        """Around two Relus, which must not take it for an identity."""
+        nodes = [helper.make_node("Relu", ["x"], ["a"]),
+                 helper.make_node("Dropout", ["a", "ratio" if ratio is not None else "", "mode"], ["b", "mask"], seed=seed),
+                 helper.make_node("Relu", ["b"], ["y"])]
+        constants = [helper.make_tensor("mode", TensorProto.BOOL, [], [mode])]
+        if ratio is not None:
+            constants.append(helper.make_tensor("ratio", TensorProto.FLOAT, [], [ratio]))
+        got = self.runs(make(nodes, ["y", "mask"], [info("x", x)], constants), {"x": x})[0]
+        return got["y"], got["mask"]
+
+    def test_dropout_in_training(self):
+        for dtype in self.types():
+            x = np.random.default_rng(1).uniform(1, 2, (31, 401)).astype(dtype)
+            for ratio in (None, 0.1, 0.75):
+                y, mask = self.dropout(x, ratio)
+                share = 0.5 if ratio is None else ratio
+                self.assertEqual((y.dtype, mask.dtype, mask.shape), (x.dtype, np.bool_, x.shape))
+                self.assertAlmostEqual(mask.mean(), 1 - share, delta=4 * 0.5 / mask.size**0.5)
+                scaled = (x.astype(np.float64) / (1 - share)).astype(dtype).astype(np.float64)
+                bound = {2: 2.0**-7}.get(x.dtype.itemsize, 1e-6)
+                np.testing.assert_allclose(y.astype(np.float64), np.where(mask, scaled, 0), rtol=bound)
+        for ratio, mode in ((0.0, True), (0.5, False)):
+            y, mask = self.dropout(x, ratio, mode)
+            np.testing.assert_array_equal(y, x)
+            self.assertTrue(mask.all())
+        y, mask = self.dropout(x, 1.0)
+        self.assertFalse(y.any() or mask.any())
+        self.assertEqual(self.dropout(np.zeros((0, 3), np.float32), 0.5)[1].shape, (0, 3))
+
     def test_multinomial(self):
         weights = np.array([[0.5, 0.0, 0.25, 0.125, 0.125, 0.0], [1, 0, 0, 0, 0, 0], [0, 0, 0, 0, 0, 1]])
         with np.errstate(divide="ignore"):

@@ -73,7 +73,7 @@ static const infer_row elementwise[] = {
     BAD("Cast", 13, "f32:2", "", "Cast needs the integer attribute 'to'"),
     GOOD("CastLike", 15, "f32:2 u8:0", "", "u8:2"),
     GOOD("Dropout", 12, "f32:2 - bool:=0", "", "f32:2"),
-    NOT_DONE("Dropout", 12, "f32:2 - bool:=1", "", "inference only"),
+    GOOD("Dropout", 12, "f32:2 - bool:=1", "", "f32:2"),
     UNKNOWN("Dropout", 12, "f32:2 - bool:", "", "training_mode (input 2)"),
     BAD("Dropout", 12, "f32:2 - f32:=0", "", "must be one bool"),
 };
