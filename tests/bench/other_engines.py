@@ -86,12 +86,13 @@ class Ncnn:
         self.net.load_model(path.removesuffix(".param") + ".bin")
         if array.dtype == np.int64:
             array = array.astype(np.int32)
-        self.items = [np.ascontiguousarray(item) for item in array]
+        # Clones: a layer that works in place would write to, and free, memory that is not ncnn's.
+        self.items = [self.module.Mat(np.ascontiguousarray(item)).clone() for item in array]
         self.inputs, self.outputs = list(self.net.input_names()), list(self.net.output_names())
 
     def run_item(self, item):
         extractor = self.net.create_extractor()
-        extractor.input(self.inputs[0], self.module.Mat(item))
+        extractor.input(self.inputs[0], item)
         found = []
         for name in self.outputs:
             status, value = extractor.extract(name)
