@@ -4,7 +4,6 @@
 #include "graph/op_common.h"
 #include "graph/op_rows.h"
 #include <float.h>
-#include <math.h>
 #include <string.h>
 
 rnl_status rnl_evaluate_where(rnl_op_context *context)
@@ -24,7 +23,7 @@ rnl_status rnl_evaluate_where(rnl_op_context *context)
     return RNL_OK;
 }
 
-/* The input, else the attribute of opset 6, else none: an infinity, or the last integer. */
+/* The input, else the attribute of opset 6, else the type's own bound. */
 static rnl_number clip_bound(const rnl_op_context *context, size_t index, const char *name)
 {
     rnl_dtype dtype = context->inputs[0].dtype;
@@ -32,8 +31,6 @@ static rnl_number clip_bound(const rnl_op_context *context, size_t index, const 
         return rnl_element_load(context->inputs[index].host, 0, dtype);
     if (rnl_node_attribute(context->node, name))
         return (rnl_number){.f = (double)rnl_node_float(context->node, name, 0)};
-    if (rnl_dtype_kind(dtype) == RNL_NUMBER_FLOAT)
-        return (rnl_number){.f = index == 1 ? -(double)INFINITY : (double)INFINITY};
     return index == 1 ? rnl_number_lowest(dtype) : rnl_number_highest(dtype);
 }
 

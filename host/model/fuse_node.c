@@ -184,7 +184,9 @@ static bool append_map(rnl_grower *grower, const rnl_node *node, rnl_chain_sourc
 
 static bool add_bound(rnl_grower *grower, const rnl_node *node, size_t index, rnl_chain_source *out_source)
 {
-    float widest = index == 1 ? -INFINITY : INFINITY;
+    const rnl_dtype dtype = grower->planner->values[node->inputs[0]].desc.dtype;
+    const float widest =
+        (float)rnl_number_double(index == 1 ? rnl_number_lowest(dtype) : rnl_number_highest(dtype), dtype);
     if (has_input(node, index))
         return add_source(grower, node->inputs[index], out_source);
     float bound = node->opset < 11 ? rnl_node_float(node, index == 1 ? "min" : "max", widest) : widest;

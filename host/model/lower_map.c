@@ -2,7 +2,7 @@
 /* Elementwise operators. */
 #include "model/lower_list.h"
 
-#include <math.h>
+#include "graph/host_element.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -153,18 +153,10 @@ rnl_status rnl_lower_variadic(rnl_lowering *lowering)
     return rnl_op_map(lowering->list, RNL_MAP_MUL, 0, 0, sources, 2, &target);
 }
 
-/* The widest bounds of a type, for the side of Clip that is left out. */
+/* The least or greatest finite value of a type, for the side of Clip that is left out: infinities become that. */
 static double widest(rnl_dtype dtype, bool high)
 {
-    switch (dtype) {
-    case RNL_F32:
-    case RNL_F16:
-    case RNL_BF16:
-    case RNL_F64:
-        return high ? (double)INFINITY : -(double)INFINITY;
-    default:
-        return 0;
-    }
+    return rnl_number_double(high ? rnl_number_highest(dtype) : rnl_number_lowest(dtype), dtype);
 }
 
 static rnl_status clip_bound(rnl_lowering *lowering, size_t index, const char *attribute, rnl_dtype dtype,
@@ -173,8 +165,8 @@ static rnl_status clip_bound(rnl_lowering *lowering, size_t index, const char *a
     const rnl_node *node = lowering->context.node;
     if (rnl_lower_has_input(lowering, index))
         return rnl_lower_input(lowering, index, RNL_LAYOUT_ANY, out_view);
-    double bound = node->opset < 11 ? (double)rnl_node_float(node, attribute, (float)widest(dtype, index == 2))
-                                    : widest(dtype, index == 2);
+    const rnl_attribute *given = node->opset < 11 ? rnl_node_attribute(node, attribute) : NULL;
+    const double bound = given ? (double)rnl_node_float(node, attribute, 0) : widest(dtype, index == 2);
     return rnl_lower_scalar(lowering, dtype, bound, out_view);
 }
 
@@ -183,7 +175,7 @@ static bool is_float(rnl_dtype dtype)
     return (RNL_TYPES_FLOAT_64 & RNL_TYPE_BIT(dtype)) != 0;
 }
 
-/* Integers have no infinity: a side that is left out is a step less. */
+/* Of integers a side that is left out is a step less. */
 static rnl_status clip_integer(rnl_lowering *lowering, rnl_view *sources)
 {
     rnl_view target;

@@ -4,6 +4,7 @@
 import math
 
 import edges
+import ml_dtypes
 import numpy as np
 from edge_unary import NO_SIGN, gelu, gelu_tanh, gelu_tanh_units, sigmoid
 from edges import BF16, BOOL, F16, F32, F64, FLOATS, INTEGERS, UNSIGNED, values
@@ -201,11 +202,23 @@ def clip(x, low, high):
     return np.minimum(np.maximum(x, low), high)
 
 
+class ClipRow(Row):
+    """Floats beyond the type's finite ones become the last of those, also where a bound is left out."""
+
+    def reference_of(self, dtype):
+        exact = super().reference_of(dtype)
+        if not edges.is_float(dtype):
+            return exact
+        most = np.longdouble(ml_dtypes.finfo(dtype).max)
+        return lambda *x: np.clip(exact(*x), -most, most).astype(x[0].dtype)
+
+
 def clip_rows():
     kinds = {"types": FLOATS + INTEGERS, **NO_SIGN}
     low, high = (lambda x, a: np.maximum(x, a)), (lambda x, a: np.minimum(x, a))
-    return [Row("Clip", f, integer=f, inputs=i, **kinds)
-            for f, i in ((clip, bounds), (clip, crossed_bounds), (low, low_bound), (high, high_bound), (lambda x: x, no_bounds))]
+    return [ClipRow("Clip", f, integer=f, inputs=i, **kinds)
+            for f, i in ((clip, bounds), (clip, crossed_bounds), (low, low_bound), (high, high_bound),
+                         (lambda x: x, no_bounds))]
 
 
 def columns(dtype, n):

@@ -84,8 +84,10 @@ class Layers(GraphBase):
 
     def max_pool(self):
         x = self.value(4, types=REALS, where=lambda shape: min(shape[1:]) > 1)
-        return self.add("MaxPool", x, kernel_shape=[2, 2], strides=[self.pick(1, 2)] * 2, pads=[self.pick(0, 1)] * 4,
-                        ceil_mode=self.pick(0, 1), grid=x.grid)
+        # Before opset 22 onnx's shape inference counts windows that begin in the padding, which nobody else does.
+        padding = self.pick(0, 1)
+        return self.add("MaxPool", x, kernel_shape=[2, 2], strides=[self.pick(1, 2)] * 2, pads=[padding] * 4,
+                        ceil_mode=0 if padding else self.pick(0, 1), grid=x.grid)
 
     def average_pool(self):
         x = self.near(4, where=lambda shape: min(shape[1:]) > 1)

@@ -90,7 +90,6 @@ static void read_case(reader *r, op_case *c)
     c->name = text(r);
     c->op_type = text(r);
     c->opset = (int64_t)number(r, 1);
-    c->refused = number(r, 1) != 0;
     c->attribute_count = (size_t)number(r, 2);
     c->input_count = (size_t)number(r, 2);
     c->output_count = (size_t)number(r, 2);

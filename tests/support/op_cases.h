@@ -3,7 +3,7 @@
  * Reads tests/fixtures/op_cases.bin, which tests/unit/make_op_cases.py writes: single nodes with their inputs and the
  * outputs that they must have.
  *
- * Little-endian, packed. File: "RNLCASE1", u32 count, cases. Case: text name, text operator, u8 opset, u8 refused, u16
+ * Little-endian, packed. File: "RNLCASE1", u32 count, cases. Case: text name, text operator, u8 opset, u16
  * attributes, u16 inputs, u16 outputs, then these. Text: u16 length, bytes. Tensor: u8 type (0: left out, nothing
  * follows), u8 rank, i64 dimensions, u8 has data, the data. Attribute: text name, u8 ONNX type, value: f32, i64, text,
  * tensor, or u32 count and f32 or i64 values.
@@ -36,7 +36,6 @@ typedef struct op_case_attribute {
 typedef struct op_case {
     const char *name, *op_type;
     int64_t opset;
-    bool refused; /* right, but runnel runs inference only */
     size_t attribute_count, input_count, output_count;
     op_case_attribute *attributes;
     op_case_tensor *inputs, *outputs;

@@ -44,7 +44,7 @@ TYPE_NAMES = dict(zip("float uint8 int8 uint16 int16 int32 int64 bool float16 do
 VALUES_LIMIT = 1024  # elements, of evaluated tensors
 SMALL = 64  # elements, of inputs of the others
 
-Case = collections.namedtuple("Case", "name node opset inputs outputs refused")
+Case = collections.namedtuple("Case", "name node opset inputs outputs")
 
 
 def text(value):
@@ -85,7 +85,7 @@ def pack(case):
     everything = [x for x in case.inputs + case.outputs if x is not None]
     whole = not shape_only and all(x.size <= VALUES_LIMIT for x in everything)
     out = text(case.name) + text(case.node.op_type)
-    out += struct.pack("<BB", case.opset, case.refused)
+    out += struct.pack("<B", case.opset)
     out += struct.pack("<HHH", len(case.node.attribute), len(case.inputs), len(case.outputs))
     out += b"".join(attribute(a) for a in case.node.attribute)
     for x in case.inputs:
@@ -122,11 +122,6 @@ def reason_to_leave_out(arrays):
     return None
 
 
-def is_training(node, arrays):
-    """Random dropout is refused."""
-    return node.op_type == "Dropout" and len(arrays) > 2 and bool(arrays[2])
-
-
 def node_cases(left_out):
     from onnx.backend.test.loader import load_model_tests
 
@@ -150,7 +145,7 @@ def node_cases(left_out):
         if reason:
             left_out.append((test.name, reason))
             continue
-        yield Case(test.name, node, opset, inputs, outputs, is_training(node, inputs))
+        yield Case(test.name, node, opset, inputs, outputs)
 
 
 def made_cases(left_out):
@@ -159,7 +154,7 @@ def made_cases(left_out):
         if outputs is None:
             left_out.append((name, "no reference that runs it"))
             continue
-        yield Case(name, node, opset, inputs, outputs, False)
+        yield Case(name, node, opset, inputs, outputs)
 
 
 def schema_line(schema, until):

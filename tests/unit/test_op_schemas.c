@@ -94,7 +94,7 @@ static void check_order(const char *domain, int min_opset)
         int order = i ? strcmp(rows[i - 1]->op_type, row->op_type) : -1;
         ck_assert(order < 0 || (order == 0 && rows[i - 1]->until + 1 == row->since));
         ck_assert(row->since >= min_opset && row->since <= row->until && row->until <= RNL_OPSET_MAX);
-        ck_assert(row->infer != NULL && row->types != 0);
+        ck_assert(row->infer != NULL && (row->types != 0) == (row->max_inputs > 0));
         for (int64_t opset = row->since; opset <= row->until; opset++)
             ck_assert_ptr_eq(rnl_op_find(domain, row->op_type, opset), row);
     }
