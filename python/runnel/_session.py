@@ -20,7 +20,7 @@ from ._errors import FailedPrecondition, InvalidArgument, Unavailable
 from ._graph import Graph, ModelMeta, NodeArg, OperatorInfo
 from ._library import PROGRESS, check_fork, device_library, is_forked
 from ._options import SessionOptions, StepProfile, make_options, step_profile
-from ._tensors import as_array, fill, take
+from ._tensors import as_array, fill, hold, take
 
 Feed = Mapping[str, Any]
 
@@ -103,7 +103,7 @@ class Session:
 
         `input_feed`: an array for each input's name, of its type and of a shape that the model allows. Taken are numpy
         arrays, whatever lends its memory by DLPack on the CPU (torch tensors), and numbers and lists, which get the
-        input's type. Arrays that are not contiguous, or of the other byte order, are copied first; on CPU devices others
+        input's type. Arrays that are not contiguous, of the other byte order, or in a file (memmap) are copied first; on CPU devices others
         are used where they lie, and must not be written to meanwhile. The outputs are the caller's. `run_options` is
         there for onnxruntime's sake and must be None.
 
@@ -177,7 +177,7 @@ class Session:
                 raise InvalidArgument(f"an input's name is {name!r}, which is no text")
             array = as_array(name, value, codes.get(name, 0))
             fill(slot, name, array)
-            kept.append(array)
+            kept.append((array, hold(array)))
         return given, kept
 
     def _wanted(self, names: Optional[Sequence[str]]) -> List[str]:

@@ -4,6 +4,9 @@
 from __future__ import annotations
 
 import ctypes as c
+import mmap
+import os
+import weakref
 from typing import Any, Tuple
 
 import numpy as np
@@ -11,6 +14,8 @@ import numpy as np
 from . import _structs as s
 from ._errors import InvalidArgument, Unimplemented
 from ._types import BY_CODE, BY_DTYPE
+
+_byte_bounds = getattr(np, "byte_bounds", None) or np.lib.array_utils.byte_bounds  # until, and from numpy 2
 
 
 def _from_dlpack(name: str, value: Any) -> np.ndarray:
@@ -21,8 +26,36 @@ def _from_dlpack(name: str, value: Any) -> np.ndarray:
                               "move it to the CPU, or make it a numpy array") from error
 
 
+def _owner(array: np.ndarray) -> np.ndarray:
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return array
+
+
+def hold(array: np.ndarray) -> Any:
+    """While what this returns lives, numpy refuses to resize the array whose memory it is, also with refcheck=False."""
+    return weakref.ref(_owner(array))
+
+
+def _out_of_file(name: str, array: np.ndarray) -> np.ndarray:
+    """A copy of what lies in a mapped file. The kernel reads it, and says so when the file has become shorter; whoever
+    reads the memory himself ends with SIGBUS."""
+    low, high = _byte_bounds(array)
+    left = memoryview((c.c_ubyte * (high - low)).from_address(low))
+    copy = os.memfd_create(f"runnel {name}")
+    try:
+        while left:
+            left = left[os.write(copy, left[:1 << 30]):]
+        memory = mmap.mmap(copy, high - low)
+    except OSError as error:
+        raise InvalidArgument(f"input '{name}' lies in a file that cannot be read any more: {error}") from error
+    finally:
+        os.close(copy)
+    return np.ndarray(array.shape, array.dtype, memory, array.ctypes.data - low, array.strides)
+
+
 def as_array(name: str, value: Any, code: int) -> np.ndarray:
-    """A dense array in the machine's byte order, on the caller's memory where it is one already.
+    """A dense array in the machine's byte order, on the caller's memory where it is one already and in no file.
 
     Numbers and lists, which have no type, get the input's; whatever has a type keeps it, and the library compares.
     """
@@ -37,6 +70,8 @@ def as_array(name: str, value: Any, code: int) -> np.ndarray:
         except (TypeError, ValueError, OverflowError) as error:
             raise InvalidArgument(f"input '{name}' is no array of numbers: {error}") from error
     array = np.asarray(value)
+    if isinstance(_owner(array).base, mmap.mmap) and array.size:
+        array = _out_of_file(name, array)
     if not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))
     if array.dtype not in BY_DTYPE:

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import unittest
@@ -146,10 +147,31 @@ class ThreadsTest(unittest.TestCase):
             with self.assertRaises(ValueError):
                 x.resize((3, 3))  # numpy knows that its memory is in use
         np.testing.assert_array_equal(future.result()[0], self.expected)
+        whole = np.concatenate([self.slow_x, self.slow_x])
+        future = self.slow.submit(None, {"x": whole[:len(self.slow_x)]})
+        if not future.done():
+            with self.assertRaises(ValueError):
+                whole.resize((3, 3), refcheck=False)
+        np.testing.assert_array_equal(future.result()[0], self.expected)
+        whole.resize((3, 3), refcheck=False)
         x = self.slow_x.copy()
         future = self.slow.submit(None, {"x": x})
         x.shape = (x.size,)
         np.testing.assert_array_equal(future.result()[0], self.expected)
+
+    def test_a_file_that_shrinks(self):
+        with tempfile.NamedTemporaryFile() as file:
+            self.slow_x.tofile(file)
+            file.flush()
+            x = np.memmap(file.name, self.slow_x.dtype, "r", shape=self.slow_x.shape)
+            np.testing.assert_array_equal(self.slow.run(None, {"x": x})[0], self.expected)
+            future = self.slow.submit(None, {"x": x})
+            os.truncate(file.name, 0)
+            np.testing.assert_array_equal(future.result()[0], self.expected)
+            for again in (x, x[::1, ::-1]):
+                with self.assertRaisesRegex(runnel.InvalidArgument, "input 'x' lies in a file"):
+                    self.slow.run(None, {"x": again})
+        self.works()
 
     def test_close_while_it_runs(self):
         session = runnel.Session(slow(), self.device)
