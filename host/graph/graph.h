@@ -57,10 +57,10 @@ typedef struct rnl_node {
     int64_t opset;                       /* of its domain */
     const struct rnl_op_schema *schema;  /* NULL: unknown operator */
     uint32_t input_count, output_count;
-    uint32_t capture_count;  /* the last inputs: values that the node's subgraphs read by name */
+    uint32_t capture_count; /* the last inputs: values that the node's subgraphs read by name */
+    uint32_t attribute_count;
     const uint32_t *inputs;  /* value indices; RNL_NO_VALUE for an optional one left out */
     const uint32_t *outputs; /* likewise */
-    size_t attribute_count;
     const rnl_attribute *attributes;
     const char *refusal; /* why this node cannot run, as the reader or the check found; NULL: it can */
     const char *instead; /* " + Conv + QuantizeLinear": the nodes that an edition has this one in place of; or NULL */

@@ -59,7 +59,7 @@ static rnl_status drop_attributes(rnl_graph *graph, rnl_node *node)
         if (!is_dropped(node, &node->attributes[i]))
             kept[count++] = node->attributes[i];
     node->attributes = kept;
-    node->attribute_count = count;
+    node->attribute_count = (uint32_t)count;
     return RNL_OK;
 }
 

@@ -135,7 +135,7 @@ static rnl_status copy_lists(rnl_reader *reader, rnl_node *node)
     TRY(rnl_zone_alloc(&reader->graph->zone, reader->attribute_count, sizeof *attributes, &attributes));
     memcpy(attributes, reader->attributes, reader->attribute_count * sizeof *attributes);
     node->attributes = attributes;
-    node->attribute_count = reader->attribute_count;
+    node->attribute_count = (uint32_t)reader->attribute_count; /* each takes of the budget */
     return RNL_OK;
 }
 

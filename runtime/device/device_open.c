@@ -178,6 +178,8 @@ static rnl_status open_chosen(cl_context context, const rnl_candidate *chosen, c
         GOTO(choose_part(device, options->compute_units));
         GOTO(create_context(device), "opening %s%s", device->info.name,
              chosen->is_pocl ? " (pocl also fails so when it cannot write to POCL_CACHE_DIR)" : "");
+        if (device->parent_id)
+            GOTO(rnl_part_keep(device->parent_id, device->info.compute_units, device->id));
     }
     GOTO(rnl_pool_create(device, memory_budget(&device->info, options), options->pool_exact, &device->pool));
     rnl_log(RNL_LOG_INFO, "opened %u:%u %s (%s), %u compute units", (unsigned)device->info.platform_index,

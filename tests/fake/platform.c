@@ -223,6 +223,8 @@ static cl_int get_features(cl_device_id device, cl_device_info what, size_t size
         return ANSWER(cl_device_type, device->type);
     case CL_DEVICE_PLATFORM:
         return ANSWER(cl_platform_id, device->platform);
+    case CL_DEVICE_REFERENCE_COUNT:
+        return ANSWER(cl_uint, device->object.references + device->object.holds); /* as pocl counts its contexts */
     case CL_DEVICE_PARENT_DEVICE:
         return ANSWER(cl_device_id, device->parent);
     case CL_DEVICE_AVAILABLE:
