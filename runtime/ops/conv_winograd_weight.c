@@ -61,12 +61,14 @@ static void turn_taps(lanes *taps, size_t step, lanes *out, size_t out_step)
 }
 
 /* The taps of one channel, for a panel's filters; lanes that are not there stay as they are. */
-static void read_taps(const float *source, int64_t filter_stride, int64_t count, const double *factors, lanes taps[9])
+static void read_taps(const void *source, int64_t filter_stride, int64_t count, const double *factors, lanes taps[9])
 {
     for (int64_t lane = 0; lane < count; ++lane) {
         const double factor = factors ? factors[lane] : 1;
+        float nine[9]; /* files give no alignment */
+        memcpy(nine, (const char *)source + lane * filter_stride * (int64_t)sizeof *nine, sizeof nine);
         for (size_t i = 0; i < 9; ++i)
-            taps[i][lane] = source[lane * filter_stride + (int64_t)i] * factor;
+            taps[i][lane] = nine[i] * factor;
     }
 }
 
