@@ -15,13 +15,13 @@
 // acc[pixel][block] += the product over the channels of one tap. Each pixel has a pointer of its own: one in the padding
 // points to zeros, so that the inner loop knows nothing of borders.
 static inline void accumulate(FLOATV acc[P * NB], __global const SRC_T *const pixel[P],
-                              __global const SRC_T *const weight[NB], int channels)
+                              __global const WEIGHT_T *const weight[NB], int channels)
 {
     for (int c = 0; c < channels; c++) {
         FLOATV w[NB];
 #pragma unroll
         for (int j = 0; j < NB; j++)
-            w[j] = LOADV(T_SRC, V, weight[j], c * 16);
+            w[j] = LOADV(T_WEIGHT, V, weight[j], c * 16);
 #pragma unroll
         for (int p = 0; p < P; p++) {
             const FLOATV x = (FLOATV)(LOAD(T_SRC, pixel[p], c));
@@ -44,7 +44,7 @@ __kernel void conv(CONV_ARGUMENTS)
     idx_t n = row;
     const int h = (int)take_index(&n, dst_size.y), d = (int)take_index(&n, dst_size.x);
     __global const SRC_T *image = src + (src_offset + n * src_stride.x + (idx_t)group * src_size.w);
-    __global const SRC_T *panel[NB];
+    __global const WEIGHT_T *panel[NB];
     FLOATV acc[P * NB];
     weight += weight_offset;
     begin_tile(acc, panel, weight + group * weight_stride.y, bias + (bias_offset + group * dst_size.w + m), flags.y, m,
@@ -63,9 +63,9 @@ __kernel void conv(CONV_ARGUMENTS)
 #pragma unroll
         for (int p = 0; p < P; p++) {
             const int i = column + p * step;
-            pixel[p] = i >= 0 && i < src_size.z ? row_at + i * src_stride.w : weight + weight_stride.w;
+            pixel[p] = i >= 0 && i < src_size.z ? row_at + i * src_stride.w : (__global const SRC_T *)(weight + weight_stride.w);
         }
-        __global const SRC_T *lines[NB];
+        __global const WEIGHT_T *lines[NB];
 #pragma unroll
         for (int j = 0; j < NB; j++)
             lines[j] = panel[j] + tap * weight_stride.x;

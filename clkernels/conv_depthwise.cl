@@ -4,6 +4,7 @@
 // Defines: those of conv.clh
 // check: -DT_SRC=F32 -DT_BIAS=F32 -DT_DST=F32 -DV=4 -DP=4
 // check: -DT_SRC=BF16 -DT_BIAS=F32 -DT_DST=F16 -DV=8 -DP=1 -DINDEX64 -DSTAGES=1 -DS1=OP_MUL(v0,y0) -DOPERANDS=1 -DT_Y0=F32 -DY0_STEP=0
+// check: -DT_SRC=BF16 -DT_WEIGHT=F32 -DT_BIAS=F32 -DT_DST=BF16 -DV=16 -DP=7
 #include "conv.clh"
 
 #define FIND_OPERAND(i) const idx_t at##i = OPERAND_AT(i, c);
@@ -13,11 +14,11 @@
 
 // acc += a row of taps, the first of which reads element `at` of src, in column `left` of the image.
 static inline void accumulate_row(FLOATV acc[P], __global const SRC_T *src, idx_t at, idx_t step,
-                                  __global const SRC_T *weight, idx_t tap_stride, int taps, int left, bool inside,
+                                  __global const WEIGHT_T *weight, idx_t tap_stride, int taps, int left, bool inside,
                                   int stride, int dilation, int width, idx_t pixel_stride)
 {
     for (int kw = 0; kw < taps; kw++) {
-        const FLOATV w = LOADV(T_SRC, V, weight, kw * tap_stride);
+        const FLOATV w = LOADV(T_WEIGHT, V, weight, kw * tap_stride);
         if (inside) {
 #pragma unroll
             for (int p = 0; p < P; p++)

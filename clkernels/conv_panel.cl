@@ -10,10 +10,13 @@
 //   NB          vectors of channels that a work-item computes for each pixel
 //   TRANSPOSED  one phase of a transposed convolution: stride and dilation are 1, taps are counted backwards, and stride is
 //               the step from tap to tap among the weights
+//   PAIRS       see conv.clh; T_SRC=U32
 // check: -DT_SRC=F32 -DT_BIAS=F32 -DT_DST=F32 -DV=16 -DP=14 -DNB=2
 // check: -DT_SRC=F16 -DT_BIAS=F32 -DT_DST=BF16 -DV=8 -DP=6 -DNB=1 -DINDEX64
 // check: -DT_SRC=F32 -DT_BIAS=F32 -DT_DST=F32 -DV=8 -DP=8 -DNB=3 -DTRANSPOSED
+// check: -DT_SRC=F32 -DT_BIAS=F32 -DT_DST=F32 -DV=16 -DP=8 -DNB=3
 // check: -DT_SRC=F32 -DT_BIAS=F32 -DT_DST=F32 -DV=4 -DP=1 -DNB=4 -DSTAGES=2 -DS1=OP_ADD(v0,y0) -DS2=OP_RELU(v1) -DOPERANDS=1 -DT_Y0=F32 -DY0_STEP=1
+// check: -DT_SRC=U32 -DT_BIAS=F32 -DT_DST=BF16 -DV=16 -DP=7 -DNB=4 -DPAIRS -DMODEL -DSTAGES=2 -DS1=OP_ADD(v0,y0) -DS2=OP_RELU(v1) -DOPERANDS=1 -DT_Y0=BF16 -DY0_STEP=1
 #include "conv.clh"
 #ifndef NB
 #error "conv_panel.cl needs NB"
@@ -64,17 +67,17 @@ static inline void accumulate(FLOATV acc[P * NB], __global const SRC_T *const pi
                               __global const SRC_T *const weight[NB], int count, const ulong *address FETCHED)
 {
     for (int c = 0; c < count; c++) {
-        FLOATV w[NB];
+        FACTORV w[NB];
         FETCH
 #pragma unroll
         for (int j = 0; j < NB; j++)
-            w[j] = LOADV(T_SRC, V, weight[j], c * 16);
+            w[j] = LOAD_WEIGHTS(weight[j], c * 16);
 #pragma unroll
         for (int p = 0; p < P; p++) {
-            const FLOATV x = (FLOATV)(LOAD(T_SRC, pixel[p], c));
+            const FACTORV x = LOAD_PIXEL(pixel[p], c);
 #pragma unroll
             for (int j = 0; j < NB; j++)
-                acc[p * NB + j] = fma(x, w[j], acc[p * NB + j]);
+                MULTIPLY(acc[p * NB + j], x, w[j]);
         }
     }
 }

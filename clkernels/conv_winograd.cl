@@ -13,7 +13,11 @@
 //   NB          vectors of channels that are multiplied at once
 // check: -DT_SRC=F32 -DT_BIAS=F32 -DT_DST=F32 -DV=16 -DP=7 -DNB=4
 // check: -DT_SRC=F32 -DT_BIAS=F32 -DT_DST=F32 -DV=8 -DP=6 -DNB=2 -DINDEX64
+// check: -DT_SRC=BF16 -DT_BIAS=F32 -DT_DST=BF16 -DV=16 -DP=7 -DNB=4
 // check: -DT_SRC=F32 -DT_BIAS=F32 -DT_DST=F32 -DV=4 -DP=6 -DNB=2 -DSTAGES=2 -DS1=OP_ADD(v0,y0) -DS2=OP_RELU(v1) -DOPERANDS=1 -DT_Y0=F32 -DY0_STEP=1
+#ifndef T_WEIGHT
+#define T_WEIGHT F32
+#endif
 #include "conv.clh"
 #ifndef NB
 #error "conv_winograd.cl needs NB"
@@ -64,18 +68,18 @@ static inline void find_pixels(__global const SRC_T *pixel[36], __global const S
 }
 
 // The last channels, which are no whole vector, with zeros behind them: into `spare`, from where they are read then.
-static inline void copy_rest(__global const SRC_T *pixel[36], int c, int channels, __global float *spare)
+static inline void copy_rest(__global const SRC_T *pixel[36], int c, int channels, __global SRC_T *spare)
 {
     for (int i = 0; i < 36; i++) {
         for (int k = 0; k < 16; k++)
-            spare[i * 16 + k] = c + k < channels ? pixel[i][c + k] : 0.0f;
+            spare[i * 16 + k] = c + k < channels ? pixel[i][c + k] : (SRC_T)0;
         pixel[i] = spare + i * 16 - c;
     }
 }
 
 // A tile into its rows of the 36 matrices; `to`: of the first, `matrix` floats from one to the next.
 static inline void turn_tile(__global const SRC_T *pixel[36], int channels, __global float *to, int matrix,
-                             __global float *spare)
+                             __global SRC_T *spare)
 {
     for (int c = 0; c < channels; c += V) {
         FLOATV part[36];
@@ -85,7 +89,7 @@ static inline void turn_tile(__global const SRC_T *pixel[36], int channels, __gl
             FLOATV d[6], t[6];
 #pragma unroll
             for (int y = 0; y < 6; y++)
-                d[y] = LOADF(0, pixel[y * 6 + x] + c);
+                d[y] = LOADV(T_SRC, V, pixel[y * 6 + x], c);
             turn_pixels(d, t);
 #pragma unroll
             for (int y = 0; y < 6; y++)
@@ -104,7 +108,7 @@ static inline void turn_tile(__global const SRC_T *pixel[36], int channels, __gl
 
 // One matrix of a slab times one of the weights: `pieces` of 16 channels. Sums of 64 channels are added up in memory: one
 // sum over all of them would have twice the error.
-static inline void multiply(__global const float *slab, __global const SRC_T *const weight[NB], int pieces,
+static inline void multiply(__global const float *slab, __global const float *const weight[NB], int pieces,
                             __global float *product)
 {
     for (int first = 0; first < pieces; first += 4) {
@@ -216,7 +220,8 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void conv_winograd(__glo
     const int blocks = (dst_size.w + V * NB - 1) / (V * NB), pieces = (src_size.w + 15) / 16, matrix = pieces * PIECE;
     const int first_block = grid0 * stride.w, end_block = min(first_block + stride.w, blocks);
     const int end_tile = min((grid1 + 1) * flags.w * R, flags.z);
-    __global const SRC_T *weights = weight + weight_offset, *zeros = weights + weight_stride.w;
+    __global const float *weights = weight + weight_offset;
+    __global const SRC_T *zeros = (__global const SRC_T *)(weights + weight_stride.w);
     __global float *spare = memory + (own.x + (grid1 * (idx_t)get_global_size(0) + grid0) * own.y);
     __global float *slabs = spare + 36 * 16, *products = slabs + own.z * (36 * matrix);
 
@@ -227,12 +232,13 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void conv_winograd(__glo
             __global const SRC_T *pixel[36];
             find_pixels(pixel, src + (src_offset + tile.n * src_stride.x), tile.top - pad.y, tile.left - pad.z,
                         src_size, src_stride, zeros);
-            turn_tile(pixel, src_size.w, slabs + ((t / R) * (36 * matrix) + t % R * 16), matrix, spare);
+            turn_tile(pixel, src_size.w, slabs + ((t / R) * (36 * matrix) + t % R * 16), matrix,
+                      (__global SRC_T *)spare);
         }
         for (int block = first_block; block < end_block; block++) {
             const int m = block * (V * NB);
             for (int i = 0; i < 36; i++) {
-                __global const SRC_T *panel[NB];
+                __global const float *panel[NB];
 #pragma unroll
                 for (int j = 0; j < NB; j++)
                     panel[j] = weights + (weight_at(min(m + j * V, (dst_size.w - 1) & ~(V - 1)), weight_stride.z) +

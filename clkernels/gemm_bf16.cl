@@ -6,7 +6,7 @@
 //   R        rows of dst that a tile has
 //   APART    a's elements along k are no neighbours
 //   LANES    the chain is applied to single elements
-//   MODEL    what the instruction does in plain C: for compilers that do not know it
+//   MODEL    see bf16_pairs.clh
 //   INDEX64, STAGES …  see gemm.clh
 // check: -DR=8 -DMODEL -DBATCHED
 // check: -DR=1 -DAPART -DMODEL -DINDEX64 -DSTAGES=1 -DS1=OP_ADD(v0,y0) -DOPERANDS=1 -DT_Y0=F16 -DY0_STEP=1
@@ -27,15 +27,8 @@
 #define CUT_END
 #define MORE_ARGUMENTS , const int tiles
 #include "gemm.clh"
-
-// sum += of each lane two products of x and y; every lane of x is the same.
-#ifdef MODEL
-#define ADD_PRODUCTS(sum, x, y)                                                                                        \
-    sum = fma(as_float16((x) << 16), as_float16((y) << 16),                                                            \
-              fma(as_float16((x) & 0xffff0000u), as_float16((y) & 0xffff0000u), sum))
-#else
-#define ADD_PRODUCTS(sum, x, y) __asm__("vdpbf16ps %2,%1,%0" : "+v"(sum) : "v"(x), "v"(y))
-#endif
+#define PAIR_LANES W
+#include "bf16_pairs.clh"
 
 #ifdef APART
 #define PAIR(row, k) ((uint)(row)[(k) * step] | (uint)(row)[((k) + 1) * step] << 16)

@@ -86,7 +86,8 @@ typedef uint8 uints;
 
 // What is rounded: a value in units of dst's scale.
 #define OP_COPY (VALUE_0 / scale_d)
-#define OP_ADD ((VALUE_0 + VALUE_1) / scale_d)
+// As qconv_panel.cl adds.
+#define OP_ADD fma(TO_FLOATS(DIFFERENCE_0), scale0 / scale_d, TO_FLOATS(DIFFERENCE_1) * (scale1 / scale_d))
 #define OP_MUL (TO_FLOATS(DIFFERENCE_0 * DIFFERENCE_1) * (scale0 * scale1 / scale_d))
 #define OP_SIGMOID (1.0f / (1.0f + exp(-VALUE_0)) / scale_d)
 #define OP_LEAKY_RELU (VALUE_0 * (DIFFERENCE_0 < 0 ? (floats)(parameter) : (floats)(1.0f)) / scale_d)

@@ -275,12 +275,14 @@ static rnl_status create_temporary(const char *path, char **out_name, int *out_f
     return RNL_OK;
 }
 
-rnl_status rnl_file_replace(const char *path, const void *data, size_t size_bytes)
+static rnl_status replace(const char *path, const void *data, size_t size_bytes, bool synced)
 {
     char *name = NULL;
     int fd = -1;
     TRY(create_temporary(path, &name, &fd));
     rnl_status status = write_fully(fd, data, size_bytes, path);
+    if (status == RNL_OK && synced && fsync(fd) != 0)
+        status = fail_errno("write", path);
     if (close(fd) != 0 && status == RNL_OK)
         status = fail_errno("write", path);
     if (status == RNL_OK && rename(name, path) != 0)
@@ -289,6 +291,16 @@ rnl_status rnl_file_replace(const char *path, const void *data, size_t size_byte
         unlink(name);
     rnl_free(name);
     return status;
+}
+
+rnl_status rnl_file_replace(const char *path, const void *data, size_t size_bytes)
+{
+    return replace(path, data, size_bytes, false);
+}
+
+rnl_status rnl_file_write(const char *path, const void *data, size_t size_bytes)
+{
+    return replace(path, data, size_bytes, true);
 }
 
 static rnl_status make_folder(const char *path)

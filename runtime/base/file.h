@@ -25,6 +25,8 @@ RNL_API void rnl_map_expect(const rnl_map *map, const void *start, size_t size_b
 RNL_API RNL_NODISCARD rnl_status rnl_file_read(const char *path, size_t limit_bytes, void **out_data, size_t *out_size);
 /* Writes to a temporary name in the same folder and renames: readers see the old file or the whole new one. */
 RNL_API RNL_NODISCARD rnl_status rnl_file_replace(const char *path, const void *data, size_t size_bytes);
+/* The same of what users keep: on the disk before it has the name. */
+RNL_API RNL_NODISCARD rnl_status rnl_file_write(const char *path, const void *data, size_t size_bytes);
 /* mkdir -p, mode 0700. */
 RNL_API RNL_NODISCARD rnl_status rnl_folder_create(const char *path);
 

@@ -18,6 +18,11 @@ static inline size_t rnl_align_up(size_t value, size_t alignment) /* power of tw
 {
     return (value + alignment - 1) & ~(alignment - 1);
 }
+/* Rounded up; a at least 0, b greater. */
+static inline int64_t rnl_divide_up(int64_t a, int64_t b)
+{
+    return a / b + (a % b != 0);
+}
 
 /* Product of the dimensions in *out_count; false when one is negative or the product exceeds INT64_MAX. Rank 0 gives 1.
  */

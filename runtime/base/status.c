@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/status.h"
 
+#include "base/verbose.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -61,6 +63,8 @@ rnl_status rnl_error_set(rnl_status status, int32_t native_code, const char *for
     last_error.length = (uint32_t)length;
     last_error.lines_left_out = 0;
     memcpy(last_error.message, text, length + 1);
+    if (rnl_verbose_is_on(RNL_VERBOSE_ERROR))
+        rnl_verbose_write(&(rnl_verbose_event){RNL_VERBOSE_ERROR, NULL, rnl_status_name(status), NULL, text, -1});
     return status;
 }
 

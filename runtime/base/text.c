@@ -64,6 +64,47 @@ void rnl_text_add_shape(rnl_text *text, const int64_t *shape, size_t rank)
     }
 }
 
+/* Bytes of the valid UTF-8 character here; 0: it is none. */
+static size_t character_bytes(const unsigned char *at)
+{
+    static const struct {
+        unsigned char mask, lead;
+        uint32_t least;
+    } kinds[] = {{0x80, 0x00, 0}, {0xe0, 0xc0, 0x80}, {0xf0, 0xe0, 0x800}, {0xf8, 0xf0, 0x10000}};
+    for (size_t more = 0; more < 4; more++) {
+        if ((at[0] & kinds[more].mask) != kinds[more].lead)
+            continue;
+        uint32_t code = at[0] & (unsigned char)~kinds[more].mask;
+        for (size_t i = 1; i <= more; i++) {
+            if ((at[i] & 0xc0) != 0x80)
+                return 0;
+            code = code << 6 | (at[i] & 0x3fu);
+        }
+        const bool is_surrogate = code >= 0xd800 && code < 0xe000;
+        return code < kinds[more].least || code > 0x10ffff || is_surrogate ? 0 : more + 1;
+    }
+    return 0;
+}
+
+void rnl_text_add_json(rnl_text *text, const char *string)
+{
+    const unsigned char *at = (const unsigned char *)(string ? string : "");
+    rnl_text_add_bytes(text, "\"", 1);
+    while (*at) {
+        const size_t bytes = character_bytes(at);
+        if (bytes == 0)
+            rnl_text_add_bytes(text, "\xef\xbf\xbd", 3);
+        else if (*at == '"' || *at == '\\')
+            rnl_text_add(text, "\\%c", *at);
+        else if (*at < 0x20 || *at == 0x7f)
+            rnl_text_add(text, "\\u%04x", *at);
+        else
+            rnl_text_add_bytes(text, (const char *)at, bytes);
+        at += bytes ? bytes : 1;
+    }
+    rnl_text_add_bytes(text, "\"", 1);
+}
+
 void rnl_text_free(rnl_text *text)
 {
     if (!text)

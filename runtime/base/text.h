@@ -15,6 +15,8 @@ RNL_API void rnl_text_add(rnl_text *text, const char *format, ...) RNL_PRINTF(2,
 RNL_API void rnl_text_add_bytes(rnl_text *text, const char *bytes, size_t count);
 /* "1x3x224x224"; "scalar" for rank 0; "?" for a negative dimension. */
 RNL_API void rnl_text_add_shape(rnl_text *text, const int64_t *shape, size_t rank);
+/* A JSON string with its quotes; what is not UTF-8 becomes U+FFFD. NULL is an empty one. */
+RNL_API void rnl_text_add_json(rnl_text *text, const char *string);
 RNL_API void rnl_text_free(rnl_text *text);
 
 #endif

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copies between two devices: a context does not see another's buffers, but both see the same host memory. */
+#include "base/clock.h"
 #include "base/memory.h"
 #include "device/buffer.h"
 #include "device/mover.h"
 #include "device/side_queue.h"
+#include "device/trace.h"
 #include "device/traffic.h"
 #include <runnel/memory.h>
 #include <string.h>
@@ -179,14 +181,23 @@ static void finish(across *copy, rnl_status status)
     rnl_turn_end(&dst_turn, status);
 }
 
+static void note(const rnl_stream *stream, const across *copy, uint64_t start_ns)
+{
+    if (stream->track)
+        rnl_track_add(stream->track, RNL_TRACE_ACROSS, copy->size_bytes, start_ns, rnl_clock_ns());
+}
+
 static void run(rnl_job *job)
 {
     across *copy = (across *)job;
     rnl_status status = rnl_turn_wait(&copy->src_turn);
     if (status == RNL_OK)
         status = rnl_turn_wait(&copy->dst_turn);
+    const uint64_t start_ns = rnl_clock_ns();
     if (status == RNL_OK)
         status = move(copy);
+    note(copy->src_turn.stream, copy, start_ns);
+    note(copy->dst_turn.stream, copy, start_ns);
     finish(copy, status);
 }
 
@@ -210,7 +221,10 @@ static rnl_status move_at_once(rnl_stream *src_stream, rnl_stream *dst_stream, c
 {
     TRY(rnl_stream_synchronize(src_stream));
     TRY(rnl_stream_synchronize(dst_stream));
+    const uint64_t start_ns = rnl_clock_ns();
     rnl_status status = move(copy);
+    note(src_stream, copy, start_ns);
+    note(dst_stream, copy, start_ns);
     rnl_stream_fail(src_stream, status);
     return rnl_stream_fail(dst_stream, status);
 }

@@ -2,10 +2,27 @@
 #include "device/buffer.h"
 
 #include "base/memory.h"
+#include "device/guard.h"
 #include "device/pinned.h"
 #include "device/pool.h"
+#include "device/trace.h"
 #include <runnel/pool.h>
 #include <string.h>
+
+/* What lies behind the buffer is not its label's, nor any statistic's but the pool's. */
+static rnl_status take_guarded(rnl_buffer *buffer, const rnl_pool_request *request)
+{
+    rnl_device *device = buffer->device;
+    rnl_pool_request with_guard = *request;
+    if (!rnl_size_add(request->size_bytes, rnl_guard_bytes(device, request->kind), &with_guard.size_bytes))
+        with_guard.size_bytes = SIZE_MAX;
+    TRY(rnl_pool_take(device->pool, &with_guard, &buffer->block));
+    buffer->memory = buffer->block->memory;
+    rnl_status status = rnl_guard_add(buffer, request->label);
+    if (status != RNL_OK)
+        rnl_pool_give_back(device->pool, buffer->block);
+    return status;
+}
 
 static rnl_status create(const rnl_pool_request *request, rnl_device *device, rnl_buffer **out_buffer)
 {
@@ -21,8 +38,8 @@ static rnl_status create(const rnl_pool_request *request, rnl_device *device, rn
     buffer->device = device;
     buffer->size_bytes = request->size_bytes;
     buffer->kind = request->kind;
-    rnl_status status = request->kind == RNL_MEMORY_PINNED ? rnl_pinned_take(buffer, request)
-                                                           : rnl_pool_take(device->pool, request, &buffer->block);
+    rnl_status status =
+        request->kind == RNL_MEMORY_PINNED ? rnl_pinned_take(buffer, request) : take_guarded(buffer, request);
     if (status != RNL_OK) {
         rnl_free(buffer);
         return status;
@@ -82,6 +99,7 @@ static void destroy(rnl_buffer *buffer, rnl_stream *stream)
         clWaitForEvents(1, &buffer->last_use);
         clReleaseEvent(buffer->last_use);
     }
+    rnl_guard_remove(buffer, stream);
     if (buffer->give_back) {
         buffer->released_after = stream;
         if (stream && !buffer->gives_back_in_order) /* it may be host memory that goes away */
@@ -163,18 +181,19 @@ rnl_status rnl_buffer_map(rnl_stream *stream, rnl_buffer *buffer, void **out_hos
     TRY(rnl_stream_check(stream));
     if (!buffer->device->maps_in_place || buffer->device != stream->device)
         return FAIL(RNL_INTERNAL, "a buffer of %s was to be mapped in place", buffer->device->info.name);
-    void *host =
-        CL_NEW(&code, clEnqueueMapBuffer(stream->queue, buffer->memory, CL_TRUE, CL_MAP_WRITE_INVALIDATE_REGION, 0,
-                                         buffer->size_bytes, 0, NULL, NULL, &code));
-    TRY(rnl_stream_fail(stream, rnl_cl_status(code, "clEnqueueMapBuffer")));
+    void *host = CL_NEW(&code, clEnqueueMapBuffer(stream->queue, buffer->memory, CL_TRUE,
+                                                  CL_MAP_WRITE_INVALIDATE_REGION, 0, buffer->size_bytes, 0, NULL,
+                                                  rnl_stream_begin(stream, RNL_TRACE_MAP, buffer->size_bytes), &code));
+    TRY(rnl_stream_fail(stream, rnl_stream_end(stream, rnl_cl_status(code, "clEnqueueMapBuffer"))));
     *out_host = host;
     return RNL_OK;
 }
 
 rnl_status rnl_buffer_unmap(rnl_stream *stream, rnl_buffer *buffer, void *host)
 {
-    cl_int code = clEnqueueUnmapMemObject(stream->queue, buffer->memory, host, 0, NULL, NULL);
+    cl_int code = clEnqueueUnmapMemObject(stream->queue, buffer->memory, host, 0, NULL,
+                                          rnl_stream_begin(stream, RNL_TRACE_UNMAP, buffer->size_bytes));
     if (rnl_cl_fault_pending())
         code = rnl_cl_fault();
-    return rnl_stream_fail(stream, rnl_cl_status(code, "clEnqueueUnmapMemObject"));
+    return rnl_stream_fail(stream, rnl_stream_end(stream, rnl_cl_status(code, "clEnqueueUnmapMemObject")));
 }

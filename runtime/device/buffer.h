@@ -5,6 +5,7 @@
 #include "device/stream.h"
 
 struct rnl_pool_block;
+struct rnl_guard;
 
 struct rnl_buffer {
     atomic_uint references;
@@ -21,9 +22,10 @@ struct rnl_buffer {
     void *pageable;                        /* ours, where pinned memory was not to be had */
     struct rnl_side_queue *map_queue;      /* which mapped that */
     rnl_buffer *next_pinned, *previous_pinned;
-    atomic_bool is_mapped; /* rnl_stream_map */
-    void *mapped;          /* by the driver: NULL where nothing had to be */
-    cl_event last_use;     /* of who released it in a stream's order before its last holder; NULL: nobody */
+    atomic_bool is_mapped;   /* rnl_stream_map */
+    void *mapped;            /* by the driver: NULL where nothing had to be */
+    struct rnl_guard *guard; /* guard.h; NULL: there is none */
+    cl_event last_use;       /* of who released it in a stream's order before its last holder; NULL: nobody */
 };
 
 /* True when the host has the memory that holds, and the device a copy of it. */

@@ -97,6 +97,8 @@ rnl_status rnl_cl_status(cl_int code, const char *call)
 {
     if (code == CL_SUCCESS)
         return RNL_OK;
+    if (code == RNL_CL_ENDING)
+        return rnl_error_set(RNL_UNAVAILABLE, 0, "the process is ending: no OpenCL call is made any more");
     return rnl_error_set(status_of(code), code, "%.*s: %s (%d)", (int)strcspn(call, "("), call, rnl_cl_code_name(code),
                          (int)code);
 }

@@ -4,7 +4,7 @@
 #define RUNNEL_DEVICE_CL_STATUS_H
 
 #include "base/status.h"
-#include <CL/cl.h>
+#include "device/cl_guard.h"
 
 /* RNL_OK for CL_SUCCESS; else sets the error "clFoo: CL_OUT_OF_RESOURCES (-5)" from the call's text up to its
  * parenthesis. */
@@ -21,9 +21,11 @@ RNL_API void rnl_cl_fail_at(uint64_t n, cl_int code); /* n = 1: the next; 0: nev
  * "clCreateX"));
  */
 #define CL(call) rnl_cl_status(RNL_CL_RUN(call), #call)
-#define RNL_CL_RUN(call) (rnl_cl_fault_pending() ? rnl_cl_fault() : (call))
+#define RNL_CL_RUN(call) (rnl_cl_fault_pending() ? rnl_cl_fault() : RNL_CL_GUARD(call))
 #define CL_NEW(code_pointer, call)                                                                                     \
-    ((*(code_pointer) = rnl_cl_fault_pending() ? rnl_cl_fault() : CL_SUCCESS) ? NULL : (call))
+    ((*(code_pointer) = rnl_cl_fault_pending() ? rnl_cl_fault() : CL_SUCCESS) ? NULL                                   \
+     : rnl_cl_begin()                                                         ? rnl_cl_end_new(call)                   \
+                                                                              : (*(code_pointer) = RNL_CL_ENDING, NULL))
 
 RNL_API bool rnl_cl_fault_pending(void); /* counts this call; true when it is the one that fails */
 

@@ -1,11 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copies and fills: checked here, because drivers differ in what they notice. */
 #include "device/buffer.h"
+#include "device/trace.h"
 #include "device/traffic.h"
+#include "device/watch.h"
 #include "device/way.h"
+#include <stdio.h>
 
 /* The driver's answer to an enqueue: a failure leaves a hole in the stream, so it is the stream's. */
-#define ENQUEUE(stream, call) rnl_stream_fail((stream), CL(call))
+#define ENQUEUE(stream, call) rnl_stream_fail((stream), rnl_stream_end((stream), CL(call)))
+
+/* Where the stream is watched: the end of a copy, and the line or the message that says what it was. */
+static rnl_status end_copy(rnl_watch *watch, rnl_status status, const char *kind, const rnl_buffer *buffer,
+                           size_t offset, size_t size)
+{
+    char text[128];
+    if (!watch->is_on)
+        return status;
+    status = rnl_watch_end(watch, status);
+    snprintf(text, sizeof text, "%zu bytes at %zu of a buffer of %zu", size, offset, buffer->size_bytes);
+    rnl_watch_tell(watch, kind, "", text);
+    return status == RNL_OK ? status : rnl_stream_fail(watch->stream, rnl_error_add(status, "%s: %s", kind, text));
+}
 
 rnl_status rnl_buffer_check_part(const rnl_stream *stream, const rnl_buffer *buffer, size_t offset, size_t size)
 {
@@ -23,14 +39,23 @@ rnl_status rnl_buffer_check_part(const rnl_stream *stream, const rnl_buffer *buf
 static rnl_status put(rnl_stream *stream, const rnl_buffer *dst, size_t offset, const void *src, size_t size)
 {
     rnl_traffic_add(&stream->device->traffic.to_device, size);
-    return ENQUEUE(stream,
-                   clEnqueueWriteBuffer(stream->queue, dst->memory, CL_FALSE, offset, size, src, 0, NULL, NULL));
+    rnl_watch watch;
+    rnl_watch_begin(&watch, stream);
+    const rnl_status status =
+        ENQUEUE(stream, clEnqueueWriteBuffer(stream->queue, dst->memory, CL_FALSE, offset, size, src, 0, NULL,
+                                             rnl_stream_begin(stream, RNL_TRACE_WRITE, size)));
+    return end_copy(&watch, status, "write", dst, offset, size);
 }
 
 static rnl_status take(rnl_stream *stream, void *dst, const rnl_buffer *src, size_t offset, size_t size)
 {
     rnl_traffic_add(&stream->device->traffic.to_host, size);
-    return ENQUEUE(stream, clEnqueueReadBuffer(stream->queue, src->memory, CL_FALSE, offset, size, dst, 0, NULL, NULL));
+    rnl_watch watch;
+    rnl_watch_begin(&watch, stream);
+    const rnl_status status =
+        ENQUEUE(stream, clEnqueueReadBuffer(stream->queue, src->memory, CL_FALSE, offset, size, dst, 0, NULL,
+                                            rnl_stream_begin(stream, RNL_TRACE_READ, size)));
+    return end_copy(&watch, status, "read", src, offset, size);
 }
 
 static char *host_at(const rnl_buffer *buffer, size_t offset)
@@ -101,8 +126,12 @@ static rnl_status copy_on_device(rnl_stream *stream, const rnl_buffer *dst, size
                     : dst->host && !src->host ? &traffic->to_host
                                               : &traffic->on_device,
                     size);
-    return ENQUEUE(stream, clEnqueueCopyBuffer(stream->queue, src->memory, dst->memory, src_offset, dst_offset, size, 0,
-                                               NULL, NULL));
+    rnl_watch watch;
+    rnl_watch_begin(&watch, stream);
+    const rnl_status status =
+        ENQUEUE(stream, clEnqueueCopyBuffer(stream->queue, src->memory, dst->memory, src_offset, dst_offset, size, 0,
+                                            NULL, rnl_stream_begin(stream, RNL_TRACE_COPY, size)));
+    return end_copy(&watch, status, "copy", dst, dst_offset, size);
 }
 
 rnl_status rnl_stream_copy(rnl_stream *stream, rnl_buffer *dst, size_t dst_offset, rnl_buffer *src, size_t src_offset,
@@ -137,7 +166,11 @@ rnl_status rnl_stream_fill(rnl_stream *stream, rnl_buffer *dst, size_t dst_offse
                     dst_offset, pattern_bytes);
     if (size_bytes == 0)
         return RNL_OK;
-    TRY(ENQUEUE(stream, clEnqueueFillBuffer(stream->queue, dst->memory, pattern, pattern_bytes, dst_offset, size_bytes,
-                                            0, NULL, NULL)));
+    rnl_watch watch;
+    rnl_watch_begin(&watch, stream);
+    const rnl_status status =
+        ENQUEUE(stream, clEnqueueFillBuffer(stream->queue, dst->memory, pattern, pattern_bytes, dst_offset, size_bytes,
+                                            0, NULL, rnl_stream_begin(stream, RNL_TRACE_FILL, size_bytes)));
+    TRY(end_copy(&watch, status, "fill", dst, dst_offset, size_bytes));
     return rnl_buffer_pull(stream, dst, dst_offset, size_bytes);
 }

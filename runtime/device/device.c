@@ -3,6 +3,8 @@
 #include "base/memory.h"
 
 #include "device/gate.h"
+#include "device/guard.h"
+#include "device/part.h"
 #include "device/pool.h"
 #include "device/side_queue.h"
 #include "device/waiter.h"
@@ -16,7 +18,7 @@ rnl_device *rnl_device_retain(rnl_device *device)
 
 void rnl_device_release(rnl_device *device)
 {
-    if (!device || atomic_fetch_sub_explicit(&device->references, 1, memory_order_acq_rel) != 1)
+    if (!device || rnl_ending() || atomic_fetch_sub_explicit(&device->references, 1, memory_order_acq_rel) != 1)
         return;
     rnl_waiter_end(device->waiter);
     if (device->before_release)
@@ -27,11 +29,14 @@ void rnl_device_release(rnl_device *device)
         device->free_tuning(device->tuning);
     if (device->replay)
         device->free_replay(device->replay);
+    rnl_guards_free(device->guards);
     rnl_side_queues_destroy(device);
     rnl_pool_destroy(device->pool);
     if (device->context)
         clReleaseContext(device->context);
-    if (device->parent_id)
+    if (device->part)
+        rnl_part_give_back(device->part);
+    else if (device->parent_id)
         clReleaseDevice(device->id);
     rnl_gate_destroy(device->gate);
     pthread_mutex_destroy(&device->lock);

@@ -14,9 +14,11 @@
 
 struct rnl_pool;
 struct rnl_gate;
+struct rnl_guards;
 struct rnl_program_registry;
 struct rnl_tuning;
 struct rnl_replay;
+struct rnl_part;
 struct rnl_waiter;
 
 /* What rnl_copy_stats tells. */
@@ -33,6 +35,7 @@ struct rnl_device {
     cl_platform_id platform;
     cl_device_id id;        /* a sub-device when options asked for one */
     cl_device_id parent_id; /* NULL unless id is a sub-device */
+    struct rnl_part *part;  /* that one's, where it is not the caller's */
     cl_context context;
     struct rnl_pool *pool;
     /* Owned by kernel/program.c, which sets the hook that frees it: this layer knows nothing of programs. */
@@ -54,6 +57,7 @@ struct rnl_device {
     bool asks_for_rounding;           /* of divisions and roots in our kernels: a GPU may be off by 3 units otherwise */
     bool runs_in_caller;              /* commands run in the thread that enqueues them, which user events lock up */
     atomic_bool is_shared;            /* others may run kernels in its context: see interop.c */
+    struct rnl_guards *guards;        /* of its buffers, see guard.h; NULL: they have none */
     struct rnl_gate *gate;            /* where binaries_compile: keeps that apart from launches, see gate.h */
     uint32_t vector_width;            /* floats of the widest useful vector: 16, 8 or 4 */
     atomic_int matrix_instruction;    /* ops/gemm_matrix.h's */

@@ -6,6 +6,7 @@
 #include "device/driver.h"
 #include "device/enumerate.h"
 #include "device/gate.h"
+#include "device/guard.h"
 #include "device/host_limits.h"
 #include "device/open.h"
 #include "device/part.h"
@@ -14,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static rnl_status copy_options(const rnl_device_options *given, rnl_device_options *out_options)
+rnl_status rnl_device_copy_options(const rnl_device_options *given, rnl_device_options *out_options)
 {
     *out_options = (rnl_device_options)RNL_DEVICE_OPTIONS_INIT;
     if (!given)
@@ -41,48 +42,6 @@ static rnl_status fail_no_match(const rnl_candidates *found, const char *spec)
         status = FAIL(RNL_NOT_FOUND, "no OpenCL device matches '%s'; there are: %s", spec, text.data);
     rnl_text_free(&text);
     return status;
-}
-
-static rnl_status can_divide(cl_device_id id, bool *out_can)
-{
-    cl_device_partition_property kinds[16] = {0};
-    size_t bytes = 0;
-    *out_can = false;
-    TRY(CL(clGetDeviceInfo(id, CL_DEVICE_PARTITION_PROPERTIES, sizeof kinds, kinds, &bytes)));
-    for (size_t i = 0; i < bytes / sizeof *kinds; i++)
-        *out_can = *out_can || kinds[i] == CL_DEVICE_PARTITION_BY_COUNTS;
-    return RNL_OK;
-}
-
-/* A part of the device. It gets a context of its own like any device: not every driver takes it in its parent's. */
-static rnl_status take_part(rnl_device *device, uint32_t compute_units)
-{
-    cl_device_id part;
-    TRY(rnl_part_take(device->id, compute_units, &part));
-    device->parent_id = device->id;
-    device->id = part;
-    device->info.compute_units = compute_units;
-    return RNL_OK;
-}
-
-/* Without a wish, a CPU device gets no more threads than this process may run: not every driver looks at that. */
-static rnl_status choose_part(rnl_device *device, uint32_t wanted)
-{
-    bool can;
-    uint32_t most = device->info.compute_units;
-    uint32_t allowed = wanted == 0 && device->info.type == RNL_DEVICE_CPU ? rnl_host_cpus() : most;
-    if (wanted > most)
-        return FAIL(RNL_INVALID_ARGUMENT, "%u compute units were asked for on %s, which has %u", (unsigned)wanted,
-                    device->info.name, (unsigned)most);
-    if (wanted == most || (wanted == 0 && allowed >= most))
-        return RNL_OK;
-    TRY(can_divide(device->id, &can));
-    if (!can && wanted == 0)
-        return RNL_OK;
-    if (!can)
-        return FAIL(RNL_UNIMPLEMENTED, "%u compute units were asked for on %s, which cannot be divided",
-                    (unsigned)wanted, device->info.name);
-    return take_part(device, wanted ? wanted : allowed);
 }
 
 /* The device's place in a caller's context, or in one of its own. */
@@ -149,8 +108,8 @@ static bool copies_in_caller(const rnl_candidate *chosen)
 }
 
 /* In the caller's context, or in one of its own where that is NULL. */
-static rnl_status open_chosen(cl_context context, const rnl_candidate *chosen, const rnl_device_options *options,
-                              rnl_device **out_device)
+static rnl_status open_chosen(cl_context context, const rnl_candidate *chosen, const rnl_share_wish *wanted,
+                              rnl_device_options options, rnl_device **out_device)
 {
     rnl_device *device;
     rnl_status status = RNL_OK;
@@ -166,22 +125,25 @@ static rnl_status open_chosen(cl_context context, const rnl_candidate *chosen, c
     device->maps_in_place = chosen->info.type == RNL_DEVICE_CPU;
     device->binaries_compile = chosen->is_pocl;
     device->copies_in_caller = copies_in_caller(chosen);
-    atomic_init(&device->pinned_limit_bytes, options->pinned_limit_bytes);
+    atomic_init(&device->pinned_limit_bytes, options.pinned_limit_bytes);
     device->runs_in_caller = chosen->runs_in_caller;
     device->asks_for_rounding = chosen->rounds_divisions && chosen->info.type == RNL_DEVICE_GPU;
     device->vector_width = vector_width(chosen);
     if (device->binaries_compile)
         GOTO(rnl_gate_create(&device->gate));
     if (context) {
-        GOTO(join_context(device, context, options->compute_units));
+        GOTO(join_context(device, context, options.compute_units));
     } else {
-        GOTO(choose_part(device, options->compute_units));
+        GOTO(rnl_device_choose_part(device, wanted, &options));
         GOTO(create_context(device), "opening %s%s", device->info.name,
              chosen->is_pocl ? " (pocl also fails so when it cannot write to POCL_CACHE_DIR)" : "");
-        if (device->parent_id)
-            GOTO(rnl_part_keep(device->parent_id, device->info.compute_units, device->id));
+        if (device->part)
+            GOTO(rnl_part_keep(device->part));
+        if (device->part && chosen->is_pocl && wanted->share.at != RNL_SHARE_ANY && wanted->share.count > 0)
+            rnl_part_hold(device->part, device->context, rnl_usable_units(&chosen->info));
     }
-    GOTO(rnl_pool_create(device, memory_budget(&device->info, options), options->pool_exact, &device->pool));
+    GOTO(rnl_pool_create(device, memory_budget(&device->info, &options), options.pool_exact, &device->pool));
+    GOTO(rnl_guards_create(device, &device->guards));
     rnl_log(RNL_LOG_INFO, "opened %u:%u %s (%s), %u compute units", (unsigned)device->info.platform_index,
             (unsigned)device->info.device_index, device->info.name, device->info.platform,
             (unsigned)device->info.compute_units);
@@ -197,8 +159,27 @@ rnl_status rnl_device_open_in(cl_context context, const rnl_candidate *chosen, c
 {
     rnl_device_options known;
     *out_device = NULL;
-    TRY(copy_options(options, &known));
-    return open_chosen(context, chosen, &known, out_device);
+    TRY(rnl_device_copy_options(options, &known));
+    return open_chosen(context, chosen, NULL, known, out_device);
+}
+
+/* The device that `spec` names, and what share of it. A name with a '/' in it is a name first. */
+static rnl_status choose(const rnl_candidates *found, const char *spec, const rnl_candidate **out_chosen,
+                         rnl_share *out_share)
+{
+    char head[RNL_SPEC_BYTES];
+    size_t length = 0;
+    *out_share = (rnl_share){0};
+    *out_chosen = rnl_candidates_choose(found, spec);
+    if (*out_chosen)
+        return RNL_OK;
+    TRY(rnl_share_parse(spec, &length, out_share));
+    if (out_share->kind != RNL_SHARE_NONE && length < sizeof head) {
+        memcpy(head, spec, length);
+        head[length] = '\0';
+        *out_chosen = rnl_candidates_choose(found, length ? head : NULL);
+    }
+    return *out_chosen ? RNL_OK : fail_no_match(found, spec);
 }
 
 rnl_status rnl_device_open(const char *spec, const rnl_device_options *options, rnl_device **out_device)
@@ -206,17 +187,17 @@ rnl_status rnl_device_open(const char *spec, const rnl_device_options *options, 
     *out_device = NULL;
     rnl_device_options known;
     rnl_candidates found;
+    const rnl_candidate *chosen;
+    rnl_share share;
     rnl_status status = RNL_OK;
-    TRY(copy_options(options, &known));
+    TRY(rnl_device_copy_options(options, &known));
     if (!spec || !*spec)
         spec = getenv("RUNNEL_DEVICE");
     if (spec && !*spec)
         spec = NULL;
     TRY(rnl_candidates_find(&found));
-    const rnl_candidate *chosen = rnl_candidates_choose(&found, spec);
-    if (!chosen)
-        GOTO(fail_no_match(&found, spec ? spec : ""));
-    GOTO(open_chosen(NULL, chosen, &known, out_device));
+    GOTO(choose(&found, spec, &chosen, &share));
+    GOTO(open_chosen(NULL, chosen, &(rnl_share_wish){share, spec}, known, out_device));
 done:
     rnl_candidates_free(&found);
     return status;

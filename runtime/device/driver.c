@@ -4,8 +4,10 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/status.h"
+#include "device/host_limits.h"
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -68,7 +70,21 @@ static bool find_user_folder(char *path, size_t capacity)
     return (cache || home) && can_write(path);
 }
 
-static void prepare(void)
+/* pocl starts a thread for each processor of the machine and wakes all of them for each launch, on whichever processors
+ * are left to this process: so it is told how many those are. */
+static void limit_pocl_threads(void)
+{
+    char count[16];
+    uint32_t cpus = rnl_host_cpus();
+    long online = sysconf(_SC_NPROCESSORS_ONLN);
+    if (environment(RNL_POCL_THREADS) || online <= 0 || cpus >= (unsigned long)online)
+        return;
+    snprintf(count, sizeof count, "%u", (unsigned)cpus);
+    if (setenv(RNL_POCL_THREADS, count, 1) == 0)
+        rnl_log(RNL_LOG_INFO, "pocl starts %s of %ld threads: no more may run", count, online);
+}
+
+static void choose_pocl_folder(void)
 {
     char path[PATH_BYTES - 16], folder[PATH_BYTES];
     if (environment("POCL_CACHE_DIR"))
@@ -88,10 +104,24 @@ static void prepare(void)
         rnl_log(RNL_LOG_INFO, "pocl keeps its cache in %s", folder);
 }
 
+static atomic_bool prepared;
+
+static void prepare(void)
+{
+    atomic_store(&prepared, true);
+    limit_pocl_threads();
+    choose_pocl_folder();
+}
+
 void rnl_driver_prepare(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, prepare);
+}
+
+bool rnl_driver_is_prepared(void)
+{
+    return atomic_load(&prepared);
 }
 
 rnl_status rnl_driver_check_linker(void)

@@ -19,6 +19,7 @@ static rnl_status find_platforms(cl_platform_id **out_platforms, cl_uint *out_co
     *out_count = 0;
     rnl_driver_prepare();
     cl_int code = RNL_CL_RUN(clGetPlatformIDs(0, NULL, &count));
+    rnl_ending_watch();
     if (code == CL_SUCCESS && count == 0)
         code = -1001; /* what the ICD loader answers without a platform */
     if (code == -1001)

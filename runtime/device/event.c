@@ -83,6 +83,7 @@ rnl_status rnl_event_synchronize(rnl_event *event)
 {
     TRY(need(event, __func__));
     TRY(rnl_waiter_refuse_to_wait());
+    rnl_ending_sleep();
     cl_int code = clWaitForEvents(1, &event->event); /* even where a test makes this call fail */
     if (rnl_cl_fault_pending())
         code = rnl_cl_fault();

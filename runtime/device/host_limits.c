@@ -138,6 +138,12 @@ uint32_t rnl_host_cpus(void)
     return count < 1 ? 1 : count > UINT32_MAX ? UINT32_MAX : (uint32_t)count;
 }
 
+uint32_t rnl_usable_units(const rnl_device_info *info)
+{
+    const uint32_t cpus = info->type == RNL_DEVICE_CPU ? rnl_host_cpus() : UINT32_MAX;
+    return cpus < info->compute_units ? cpus : info->compute_units;
+}
+
 uint64_t rnl_host_memory_bytes(void)
 {
     long pages = sysconf(_SC_PHYS_PAGES), bytes = sysconf(_SC_PAGESIZE);

@@ -19,4 +19,7 @@ uint64_t rnl_host_memory_bytes(void);
 /* The processors that this process may run on at once: its affinity and its control groups' limit. At least 1. */
 uint32_t rnl_host_cpus(void);
 
+/* A CPU device has no more units for us than this process may run threads: not every driver looks at that. */
+uint32_t rnl_usable_units(const rnl_device_info *info);
+
 #endif

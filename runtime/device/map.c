@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Giving the host a buffer's memory for a while. */
 #include "device/buffer.h"
+#include "device/trace.h"
 #include <runnel/memory.h>
 
 /* The memory at buffer->host is what commands use, or what they are given: nothing has to be mapped. */
@@ -35,9 +36,9 @@ static rnl_status map_now(rnl_stream *stream, rnl_buffer *buffer, size_t offset,
         *out_host = (char *)buffer->host + offset;
         return RNL_OK;
     }
-    void *host = CL_NEW(
-        &code, clEnqueueMapBuffer(stream->queue, buffer->memory, CL_TRUE, flags, offset, size, 0, NULL, NULL, &code));
-    TRY(rnl_stream_fail(stream, rnl_cl_status(code, "clEnqueueMapBuffer")));
+    void *host = CL_NEW(&code, clEnqueueMapBuffer(stream->queue, buffer->memory, CL_TRUE, flags, offset, size, 0, NULL,
+                                                  rnl_stream_begin(stream, RNL_TRACE_MAP, size), &code));
+    TRY(rnl_stream_fail(stream, rnl_stream_end(stream, rnl_cl_status(code, "clEnqueueMapBuffer"))));
     buffer->mapped = host;
     *out_host = host;
     return RNL_OK;
@@ -78,7 +79,8 @@ void rnl_buffer_end_map(rnl_buffer *buffer)
     cl_int code;
     if (!buffer->mapped)
         return;
-    cl_command_queue queue = clCreateCommandQueue(buffer->device->context, buffer->device->id, 0, &code);
+    cl_command_queue queue =
+        RNL_CL_GUARD_NEW(clCreateCommandQueue(buffer->device->context, buffer->device->id, 0, &code));
     if (queue) {
         if (clEnqueueUnmapMemObject(queue, buffer->memory, buffer->mapped, 0, NULL, NULL) == CL_SUCCESS)
             clFinish(queue);

@@ -2,58 +2,254 @@
 /*
  * Contexts of pocl before 4.0 do not retain the parts of devices, and its threads look at the device of a command even
  * after clFinish has returned. So the process keeps the parts that contexts do not, and hands them out again.
+ *
+ * A driver counts the units of a part from the first of its parent: two parts that are made one after the other are the
+ * same units. So a part that begins further on is the last of a list that starts with the units before it.
  */
 #include "device/part.h"
 
+#include "base/memory.h"
+#include "device/part_bind.h"
 #include <pthread.h>
 
-#define MOST_KEPT 64
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static rnl_part *parts; /* guarded by `lock` */
 
-static struct {
-    pthread_mutex_t lock;
-    size_t count;
-    struct {
-        cl_device_id parent, part;
-        uint32_t compute_units;
-    } items[MOST_KEPT];
-} kept = {.lock = PTHREAD_MUTEX_INITIALIZER};
+/* ---- What the driver gives ---- */
 
-static cl_device_id find(cl_device_id parent, uint32_t compute_units)
+static rnl_status count_nodes(cl_device_id parent, uint32_t *out_count)
 {
-    cl_device_id found = NULL;
-    pthread_mutex_lock(&kept.lock);
-    for (size_t i = 0; i < kept.count && !found; i++)
-        if (kept.items[i].parent == parent && kept.items[i].compute_units == compute_units)
-            found = kept.items[i].part;
-    pthread_mutex_unlock(&kept.lock);
-    return found;
+    cl_device_affinity_domain domains = 0;
+    const cl_device_partition_property wanted[] = {CL_DEVICE_PARTITION_BY_AFFINITY_DOMAIN,
+                                                   CL_DEVICE_AFFINITY_DOMAIN_NUMA, 0};
+    cl_uint count = 0;
+    TRY(CL(clGetDeviceInfo(parent, CL_DEVICE_PARTITION_AFFINITY_DOMAIN, sizeof domains, &domains, NULL)));
+    if (!(domains & CL_DEVICE_AFFINITY_DOMAIN_NUMA))
+        return RNL_OK;
+    const cl_int code = RNL_CL_RUN(clCreateSubDevices(parent, wanted, 0, NULL, &count));
+    /* Many list it for machines of one node, and refuse then. */
+    if (code == CL_DEVICE_PARTITION_FAILED || code == CL_INVALID_VALUE || code == CL_INVALID_DEVICE_PARTITION_COUNT)
+        return RNL_OK;
+    TRY(rnl_cl_status(code, "clCreateSubDevices"));
+    *out_count = count;
+    return RNL_OK;
 }
 
-rnl_status rnl_part_take(cl_device_id parent, uint32_t compute_units, cl_device_id *out_part)
+rnl_status rnl_part_ask(cl_device_id parent, bool numa, rnl_part_kinds *out_kinds)
 {
-    const cl_device_partition_property parts[] = {CL_DEVICE_PARTITION_BY_COUNTS, compute_units,
-                                                  CL_DEVICE_PARTITION_BY_COUNTS_LIST_END, 0};
-    *out_part = find(parent, compute_units);
-    if (!*out_part)
-        return CL(clCreateSubDevices(parent, parts, 1, out_part, NULL));
-    const rnl_status status = CL(clRetainDevice(*out_part));
-    if (status != RNL_OK)
-        *out_part = NULL;
+    cl_device_partition_property kinds[16] = {0};
+    size_t bytes = 0;
+    *out_kinds = (rnl_part_kinds){0};
+    TRY(CL(clGetDeviceInfo(parent, CL_DEVICE_PARTITION_PROPERTIES, sizeof kinds, kinds, &bytes)));
+    for (size_t i = 0; i < bytes / sizeof *kinds; i++) {
+        out_kinds->by_counts = out_kinds->by_counts || kinds[i] == CL_DEVICE_PARTITION_BY_COUNTS;
+        if (numa && kinds[i] == CL_DEVICE_PARTITION_BY_AFFINITY_DOMAIN)
+            TRY(count_nodes(parent, &out_kinds->numa_nodes));
+    }
+    return RNL_OK;
+}
+
+static void release_all(cl_device_id *ids, cl_uint count, cl_uint but)
+{
+    for (cl_uint i = 0; i < count; i++)
+        if (i != but && ids[i])
+            clReleaseDevice(ids[i]);
+}
+
+static rnl_status create_units(const rnl_part *part, cl_device_id *out_id)
+{
+    const uint32_t first = part->first, count = first ? 2 : 1;
+    const cl_device_partition_property wanted[] = {CL_DEVICE_PARTITION_BY_COUNTS, first ? first : part->units,
+                                                   first ? part->units : CL_DEVICE_PARTITION_BY_COUNTS_LIST_END,
+                                                   CL_DEVICE_PARTITION_BY_COUNTS_LIST_END, 0};
+    cl_device_id made[2] = {NULL, NULL};
+    TRY(CL(clCreateSubDevices(part->parent, wanted, count, made, NULL)));
+    release_all(made, count, count - 1);
+    *out_id = made[count - 1];
+    return RNL_OK;
+}
+
+static rnl_status create_node(const rnl_part *part, cl_device_id *out_id)
+{
+    const cl_device_partition_property wanted[] = {CL_DEVICE_PARTITION_BY_AFFINITY_DOMAIN,
+                                                   CL_DEVICE_AFFINITY_DOMAIN_NUMA, 0};
+    cl_uint count = 0;
+    cl_device_id *made;
+    TRY(CL(clCreateSubDevices(part->parent, wanted, 0, NULL, &count)));
+    if (part->first >= count)
+        return FAIL(RNL_UNAVAILABLE, "the driver has %u NUMA nodes now", (unsigned)count);
+    TRY(rnl_alloc(count, sizeof *made, &made));
+    rnl_status status = CL(clCreateSubDevices(part->parent, wanted, count, made, NULL));
+    if (status == RNL_OK) {
+        release_all(made, count, part->first);
+        *out_id = made[part->first];
+    }
+    rnl_free(made);
     return status;
 }
 
-rnl_status rnl_part_keep(cl_device_id parent, uint32_t compute_units, cl_device_id part)
+static rnl_status check_units(rnl_part *part)
+{
+    cl_uint units = 0;
+    TRY(CL(clGetDeviceInfo(part->id, CL_DEVICE_MAX_COMPUTE_UNITS, sizeof units, &units, NULL)));
+    if (part->kind == RNL_SHARE_NUMA)
+        part->units = units;
+    if (units != part->units || units == 0)
+        return FAIL(RNL_UNAVAILABLE, "the driver gave a part of %u compute units where %u were asked for",
+                    (unsigned)units, (unsigned)part->units);
+    return RNL_OK;
+}
+
+/* Adds it to the list. */
+static rnl_status create(const rnl_part *wanted, rnl_part **out_part)
+{
+    rnl_part *part;
+    TRY(rnl_alloc(1, sizeof *part, &part));
+    *part = *wanted;
+    rnl_status status = RNL_OK;
+    GOTO(part->kind == RNL_SHARE_NUMA ? create_node(part, &part->id) : create_units(part, &part->id));
+    GOTO(check_units(part));
+    part->next = parts;
+    parts = part;
+    *out_part = part;
+    part = NULL;
+done:
+    if (part && part->id)
+        clReleaseDevice(part->id);
+    rnl_free(part);
+    return status;
+}
+
+bool rnl_part_try(const rnl_part_parent *parent)
+{
+    const cl_uint most = parent->units - 1;
+    const cl_device_partition_property wanted[] = {CL_DEVICE_PARTITION_BY_COUNTS, most, 1,
+                                                   CL_DEVICE_PARTITION_BY_COUNTS_LIST_END, 0};
+    cl_device_id made[2] = {NULL, NULL};
+    cl_uint units[2] = {0, 0};
+    if (most == 0 || RNL_CL_RUN(clCreateSubDevices(parent->id, wanted, 2, made, NULL)) != CL_SUCCESS)
+        return false;
+    for (int i = 0; i < 2; i++)
+        if (made[i])
+            (void)RNL_CL_RUN(clGetDeviceInfo(made[i], CL_DEVICE_MAX_COMPUTE_UNITS, sizeof units[i], &units[i], NULL));
+    release_all(made, 2, 2);
+    return units[0] == most && units[1] == 1;
+}
+
+/* ---- Which one ---- */
+
+static rnl_status use(const rnl_part *wanted, rnl_part **out_part)
+{
+    rnl_part *part = parts;
+    while (part && (part->parent != wanted->parent || part->kind != wanted->kind || part->first != wanted->first ||
+                    (part->kind == RNL_SHARE_UNITS && part->units != wanted->units)))
+        part = part->next;
+    if (!part)
+        TRY(create(wanted, &part));
+    part->users++;
+    *out_part = part;
+    return RNL_OK;
+}
+
+/* How many opened devices have units of these. Where a node's units lie is not known: it meets nodes alone. */
+static uint32_t count_users(const rnl_part *range)
+{
+    uint32_t users = 0;
+    for (const rnl_part *it = parts; it; it = it->next) {
+        const bool numa = range->kind == RNL_SHARE_NUMA;
+        const bool meets = numa ? it->first == range->first
+                                : it->first < range->first + range->units && range->first < it->first + it->units;
+        users += it->parent == range->parent && it->kind == range->kind && meets ? it->users : 0;
+    }
+    return users;
+}
+
+rnl_status rnl_part_take_units(const rnl_part_parent *parent, uint32_t units, rnl_part **out_part)
+{
+    rnl_part best = {.parent = parent->id, .kind = RNL_SHARE_UNITS, .units = units};
+    uint32_t least = UINT32_MAX;
+    *out_part = NULL;
+    pthread_mutex_lock(&lock);
+    for (rnl_part range = best; range.first <= parent->units - units && least > 0; range.first++) {
+        const uint32_t users = count_users(&range);
+        if (users < least) {
+            best = range;
+            least = users;
+        }
+    }
+    const rnl_status status = use(&best, out_part);
+    pthread_mutex_unlock(&lock);
+    return status;
+}
+
+static rnl_part range_of(const rnl_part_parent *parent, const rnl_share *share, uint32_t at)
+{
+    rnl_part range = {.parent = parent->id, .kind = share->kind, .first = at};
+    if (share->kind == RNL_SHARE_UNITS)
+        rnl_share_range(parent->units, share->count, at, &range.first, &range.units);
+    return range;
+}
+
+rnl_status rnl_part_take_share(const rnl_part_parent *parent, const rnl_share *share, const char *spec,
+                               rnl_part **out_part)
+{
+    uint32_t at = share->at == RNL_SHARE_ANY ? 0 : share->at;
+    *out_part = NULL;
+    pthread_mutex_lock(&lock);
+    rnl_part range = range_of(parent, share, at);
+    while (share->at == RNL_SHARE_ANY && at < share->count && count_users(&range) > 0)
+        range = range_of(parent, share, ++at);
+    rnl_status status = RNL_OK;
+    if (at >= share->count)
+        status =
+            FAIL(RNL_RESOURCE_EXHAUSTED,
+                 "'%s': all %u such shares of %s are in use in this process; name one to use it with others, as in "
+                 "'%s%s0'",
+                 spec, (unsigned)share->count, parent->name, spec, share->kind == RNL_SHARE_NUMA ? "" : ".");
+    else
+        status = use(&range, out_part);
+    pthread_mutex_unlock(&lock);
+    return status;
+}
+
+/* ---- For how long ---- */
+
+rnl_status rnl_part_keep(rnl_part *part)
 {
     cl_uint references = 0;
-    TRY(CL(clGetDeviceInfo(part, CL_DEVICE_REFERENCE_COUNT, sizeof references, &references, NULL)));
-    if (references > 1) /* the context's, or the process's */
-        return RNL_OK;
-    pthread_mutex_lock(&kept.lock);
-    if (kept.count < MOST_KEPT && clRetainDevice(part) == CL_SUCCESS) {
-        kept.items[kept.count].parent = parent;
-        kept.items[kept.count].part = part;
-        kept.items[kept.count++].compute_units = compute_units;
-    }
-    pthread_mutex_unlock(&kept.lock);
+    TRY(CL(clGetDeviceInfo(part->id, CL_DEVICE_REFERENCE_COUNT, sizeof references, &references, NULL)));
+    pthread_mutex_lock(&lock);
+    part->is_kept = part->is_kept || references <= 1; /* else the context holds it too */
+    pthread_mutex_unlock(&lock);
     return RNL_OK;
+}
+
+void rnl_part_hold(rnl_part *part, cl_context context, uint32_t whole)
+{
+    pthread_mutex_lock(&lock);
+    if (!part->bound && part->kind == RNL_SHARE_UNITS)
+        part->bound = rnl_part_bind(context, part->id, part->first, part->units, whole);
+    pthread_mutex_unlock(&lock);
+}
+
+void rnl_part_give_back(rnl_part *part)
+{
+    if (!part)
+        return;
+    pthread_mutex_lock(&lock);
+    const bool last = --part->users == 0, ends = last && !part->is_kept;
+    if (last) {
+        rnl_part_unbind(part->bound);
+        part->bound = NULL;
+    }
+    rnl_part **at = &parts;
+    while (*at != part)
+        at = &(*at)->next;
+    if (ends)
+        *at = part->next;
+    pthread_mutex_unlock(&lock);
+    if (!ends)
+        return;
+    clReleaseDevice(part->id);
+    rnl_free(part);
 }

@@ -14,4 +14,10 @@ typedef struct rnl_place rnl_place;
 rnl_place *rnl_place_enter(int32_t numa_node);
 void rnl_place_leave(rnl_place *place);
 
+/*
+ * The process's threads run on the processors of this NUMA node that it may use, and its memory comes from there; -1:
+ * of the node where it runs. False, and no change, where that cannot be had.
+ */
+bool rnl_place_bind_process(int32_t numa_node);
+
 #endif

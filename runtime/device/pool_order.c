@@ -40,6 +40,7 @@ static void rest_all(struct rnl_pool *pool, rnl_link *blocks)
         rnl_list_remove(&block->in_order);
         rnl_pool_kind_of(pool, block->kind)->pending -= block->capacity_bytes;
         rnl_pool_rest(pool, block);
+        pool->rested++;
     }
 }
 
@@ -188,7 +189,10 @@ static rnl_pool_order *find_marker(struct rnl_pool *pool, cl_event marker)
 bool rnl_pool_wait(struct rnl_pool *pool)
 {
     cl_event marker = NULL;
+    const uint64_t rested = pool->rested;
     rnl_pool_collect(pool);
+    if (pool->rested != rested)
+        return true; /* ended since the caller looked */
     for (rnl_link *link = pool->orders.next; link != &pool->orders && !marker; link = link->next) {
         rnl_pool_order *order = RNL_ELEMENT(rnl_pool_order, link, link);
         marker = order->batch_count > 0 ? order->batches[0].marker : NULL;

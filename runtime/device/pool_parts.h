@@ -34,6 +34,7 @@ struct rnl_pool {
     rnl_spares spares;
     size_t in_use, idle_bytes, peak, reserved, budget;
     size_t align;
+    uint64_t rested;    /* blocks whose use in a stream has ended, so far */
     bool exact;         /* every buffer is a cl_mem of exactly its size: tools that know it see accesses past it */
     bool keeps_nothing; /* and goes back to the driver at once: they see uses after the release too */
     struct rnl_pool_label *labels[RNL_POOL_LABEL_BUCKETS];
@@ -105,7 +106,7 @@ void rnl_pool_order_add(struct rnl_pool *pool, rnl_pool_block *block, rnl_stream
 rnl_pool_block *rnl_pool_order_pop(struct rnl_pool *pool, rnl_stream *stream, size_t index);
 /* Blocks whose use has ended become ready. */
 void rnl_pool_collect(struct rnl_pool *pool);
-/* Gives up the lock and waits until some block's use has ended; false when none is pending. */
+/* Gives up the lock and waits until some block's use has ended, if none has by now; false when none is pending. */
 bool rnl_pool_wait(struct rnl_pool *pool);
 void rnl_pool_free_orders(struct rnl_pool *pool);
 

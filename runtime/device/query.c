@@ -86,6 +86,7 @@ static rnl_status query_sizes(rnl_candidate *item)
     size_t group = 0;
     QUERY(CL_DEVICE_VENDOR_ID, info->vendor_id);
     QUERY(CL_DEVICE_MAX_COMPUTE_UNITS, info->compute_units);
+    info->whole_units = info->compute_units;
     QUERY(CL_DEVICE_MAX_CLOCK_FREQUENCY, info->clock_mhz);
     QUERY(CL_DEVICE_GLOBAL_MEM_SIZE, info->global_memory_bytes);
     QUERY(CL_DEVICE_MAX_MEM_ALLOC_SIZE, info->max_allocation_bytes);

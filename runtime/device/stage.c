@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pageable memory through pinned slots. Several threads fill them: one cannot keep a fast bus busy. */
+#include "base/clock.h"
 #include "base/memory.h"
 #include "device/mover.h"
 #include "device/side_queue.h"
+#include "device/trace.h"
 #include "device/traffic.h"
 #include "device/way.h"
 #include <string.h>
@@ -157,8 +159,12 @@ static void run(rnl_job *job)
 {
     stage *work = (stage *)job;
     rnl_status status = rnl_turn_wait(&work->turn);
+    const uint64_t start_ns = rnl_clock_ns();
     if (status == RNL_OK)
         status = run_lanes(work);
+    if (work->turn.stream->track)
+        rnl_track_add(work->turn.stream->track, work->src ? RNL_TRACE_WRITE : RNL_TRACE_READ, work->size_bytes,
+                      start_ns, rnl_clock_ns());
     finish(work, status);
 }
 

@@ -3,9 +3,12 @@
 
 #include "base/memory.h"
 #include "device/gate.h"
+#include "device/guard.h"
 #include "device/mover.h"
 #include "device/pool.h"
+#include "device/trace.h"
 #include "device/waiter.h"
+#include "device/watch.h"
 #include <string.h>
 
 rnl_status rnl_stream_take_queue(rnl_device *device, cl_command_queue queue, rnl_stream **out_stream)
@@ -23,10 +26,23 @@ rnl_status rnl_stream_take_queue(rnl_device *device, cl_command_queue queue, rnl
     }
     stream->fate = fate;
     stream->queue = queue;
+    stream->is_watched = rnl_watch_is_wanted();
     atomic_init(&stream->references, 1);
     stream->device = rnl_device_retain(device);
     *out_stream = stream;
     return RNL_OK;
+}
+
+static rnl_status start_tracing(rnl_stream **stream, const rnl_stream_options *options)
+{
+    rnl_status status = rnl_track_create(options->trace, (*stream)->device, options->name, &(*stream)->track);
+    if (status == RNL_OK) {
+        (*stream)->trace = rnl_trace_retain(options->trace);
+        return RNL_OK;
+    }
+    rnl_stream_release(*stream);
+    *stream = NULL;
+    return status;
 }
 
 rnl_status rnl_stream_create(rnl_device *device, rnl_stream **out_stream)
@@ -43,10 +59,11 @@ rnl_status rnl_stream_create_with(rnl_device *device, const rnl_stream_options *
         return FAIL(RNL_INVALID_ARGUMENT, "stream options were not initialised with RNL_STREAM_OPTIONS_INIT");
     if (options)
         memcpy(&known, options, options->struct_size < sizeof known ? options->struct_size : sizeof known);
-    cl_command_queue_properties properties = known.timed ? CL_QUEUE_PROFILING_ENABLE : 0;
+    cl_command_queue_properties properties = known.timed || known.trace ? CL_QUEUE_PROFILING_ENABLE : 0;
     cl_command_queue queue = CL_NEW(&code, clCreateCommandQueue(device->context, device->id, properties, &code));
     TRY(rnl_cl_status(code, "clCreateCommandQueue"));
-    return rnl_stream_take_queue(device, queue, out_stream);
+    TRY(rnl_stream_take_queue(device, queue, out_stream));
+    return known.trace ? start_tracing(out_stream, &known) : RNL_OK;
 }
 
 rnl_stream *rnl_stream_retain(rnl_stream *stream)
@@ -83,19 +100,21 @@ void rnl_stream_destroy(rnl_stream *stream, bool has_ended)
     rnl_mover_free(stream->mover);
     rnl_fates_clear(&stream->waits_for);
     rnl_fate_release(stream->fate);
+    rnl_trace_release(stream->trace);
     rnl_device_release(stream->device);
     rnl_free(stream);
 }
 
 void rnl_stream_release(rnl_stream *stream)
 {
-    if (stream && atomic_fetch_sub_explicit(&stream->references, 1, memory_order_acq_rel) == 1 &&
+    if (stream && !rnl_ending() && atomic_fetch_sub_explicit(&stream->references, 1, memory_order_acq_rel) == 1 &&
         !rnl_waiter_destroy_later(stream))
         rnl_stream_destroy(stream, false);
 }
 
 rnl_status rnl_stream_check(rnl_stream *stream)
 {
+    rnl_ending_sleep();
     TRY(rnl_fate_check(stream->fate));
     return rnl_stream_fail(stream, rnl_fates_check(&stream->waits_for));
 }
@@ -146,14 +165,20 @@ static rnl_status finish(rnl_stream *stream)
 
 rnl_status rnl_stream_synchronize(rnl_stream *stream)
 {
+    rnl_ending_sleep();
     TRY(rnl_waiter_refuse_to_wait());
-    const uint64_t released = rnl_pool_order_mark(stream);
+    const uint64_t released = rnl_pool_order_mark(stream), start = rnl_trace_start();
     rnl_status status = finish(stream);
     rnl_mover_wait(stream);
     rnl_pool_order_done(stream, released);
     stream->has_turns = false;
+    rnl_trace_stop(start, "wait");
+    if (stream->track)
+        rnl_track_synchronized(stream->track);
     if (status == RNL_OK)
         status = rnl_stream_check(stream);
+    if (status == RNL_OK)
+        status = rnl_stream_fail(stream, rnl_guards_check(stream->device));
     if (status == RNL_OK)
         rnl_fates_clear(&stream->waits_for); /* all of that has ended */
     return status;

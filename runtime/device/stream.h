@@ -7,6 +7,7 @@
 
 struct rnl_gemm_cache;
 struct rnl_pool_order;
+struct rnl_track;
 
 struct rnl_stream {
     atomic_uint references;
@@ -17,9 +18,13 @@ struct rnl_stream {
     bool is_inside;               /* of the device's gate: kernels were launched and not waited for yet */
     struct rnl_mover *mover;      /* mover.h; NULL until there was a job */
     bool has_turns;               /* since it was synchronised last: see mover.h */
+    bool is_watched;              /* each launch and copy is waited for: watch.h */
     cl_event *event;              /* where the next launches leave their events; NULL: nowhere */
     struct rnl_gemm_cache *gemms; /* ops/gemm_api_cache.c's, which sets the hook that waits for its products */
     void (*free_gemms)(rnl_stream *stream);
+    rnl_trace *trace;             /* retained; NULL: the stream is not traced */
+    struct rnl_track *track;      /* the trace's: see trace.h */
+    uint32_t trace_what;          /* what the next launch is called there */
     struct rnl_pool_order *order; /* the pool's, under its lock: see pool.h */
 };
 

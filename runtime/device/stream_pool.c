@@ -129,7 +129,7 @@ static void forget(rnl_stream_pool *pool, size_t index)
  */
 static void drop_failed(slot *it)
 {
-    if (!it->stream || it->lent || rnl_stream_check(it->stream) == RNL_OK)
+    if (!it->stream || it->lent || rnl_ending() || rnl_stream_check(it->stream) == RNL_OK)
         return;
     (void)!rnl_stream_synchronize(it->stream);
     rnl_stream_release(it->stream);

@@ -8,6 +8,7 @@
 #include <hwloc.h>
 #include <hwloc/opencl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 
 /* Loading costs about 10 ms: once a process, and kept. */
@@ -40,13 +41,18 @@ static bool find_processors(const rnl_candidate *item, hwloc_bitmap_t set)
            !hwloc_bitmap_isequal(set, whole);
 }
 
-int32_t rnl_device_numa_node(const rnl_candidate *item)
+static void need_topology(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, load_topology);
+}
+
+int32_t rnl_device_numa_node(const rnl_candidate *item)
+{
     int32_t node = -1;
     if (!item->tells_place && !item->info.pci_bus_id[0])
         return node;
-    pthread_once(&once, load_topology);
+    need_topology();
     hwloc_bitmap_t processors = topology ? hwloc_bitmap_alloc() : NULL;
     hwloc_bitmap_t nodes = processors ? hwloc_bitmap_alloc() : NULL;
     if (nodes && find_processors(item, processors)) {
@@ -105,4 +111,25 @@ void rnl_place_leave(rnl_place *place)
     if (place && !bind_thread(place->nodes, place->policy))
         rnl_log(RNL_LOG_DEBUG, "the thread's memory stays bound to a NUMA node");
     free_place(place);
+}
+
+/* The node of the processor that we run on; -1 when it is not known. */
+static int32_t current_node(void)
+{
+    unsigned cpu = 0, node = 0;
+    return getcpu(&cpu, &node) == 0 && node <= INT32_MAX ? (int32_t)node : -1;
+}
+
+bool rnl_place_bind_process(int32_t numa_node)
+{
+    need_topology();
+    const int32_t node = numa_node >= 0 ? numa_node : current_node();
+    hwloc_obj_t found = topology && node >= 0 ? hwloc_get_numanode_obj_by_os_index(topology, (unsigned)node) : NULL;
+    hwloc_bitmap_t processors = found && found->cpuset ? hwloc_bitmap_alloc() : NULL;
+    bool bound = false;
+    if (processors && hwloc_get_cpubind(topology, processors, HWLOC_CPUBIND_PROCESS) == 0 &&
+        hwloc_bitmap_and(processors, processors, found->cpuset) == 0 && !hwloc_bitmap_iszero(processors))
+        bound = hwloc_set_cpubind(topology, processors, HWLOC_CPUBIND_PROCESS) == 0;
+    hwloc_bitmap_free(processors);
+    return bound;
 }

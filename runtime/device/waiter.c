@@ -348,6 +348,11 @@ bool rnl_waiter_destroy_later(rnl_stream *stream)
     return true;
 }
 
+bool rnl_waiter_is_here(void)
+{
+    return is_waiter;
+}
+
 rnl_status rnl_waiter_refuse_to_wait(void)
 {
     return is_waiter ? FAIL(RNL_FAILED_PRECONDITION, "an event's callback cannot wait for a stream or an event: all "

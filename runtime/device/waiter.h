@@ -24,6 +24,8 @@ RNL_NODISCARD rnl_status rnl_waiter_notify(rnl_event *event, rnl_event_fn notify
 bool rnl_waiter_destroy_later(rnl_stream *stream);
 /* Sets a user event, if need be by trying again: a stream that waits for one which is not set waits for ever. */
 RNL_NODISCARD rnl_status rnl_user_event_complete(cl_event target);
+/* On a waiter's thread. */
+bool rnl_waiter_is_here(void);
 /* RNL_FAILED_PRECONDITION on a waiter's thread, which would wait for itself. */
 RNL_NODISCARD rnl_status rnl_waiter_refuse_to_wait(void);
 

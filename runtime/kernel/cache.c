@@ -183,6 +183,18 @@ bool rnl_cache_read(rnl_hash key, void **out_payload, size_t *out_size)
     return true;
 }
 
+bool rnl_cache_has_file(rnl_hash key)
+{
+    char path[PATH_BYTES], name[64];
+    int folder = open_folder(path, false);
+    if (folder < 0)
+        return false;
+    rnl_cache_file_name(key, name, sizeof name);
+    const bool found = faccessat(folder, name, F_OK, 0) == 0;
+    close(folder);
+    return found;
+}
+
 static uint64_t max_bytes(void)
 {
     const char *text = environment("RUNNEL_CACHE_MAX_MB");

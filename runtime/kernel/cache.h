@@ -18,6 +18,8 @@
 bool rnl_cache_is_on(void);
 /* True when there is a sound file for `key`; *out_payload is freed with rnl_free(). */
 bool rnl_cache_read(rnl_hash key, void **out_payload, size_t *out_size);
+/* There is a file for `key`, sound or not. */
+bool rnl_cache_has_file(rnl_hash key);
 /* Replaces the file for `key`. */
 void rnl_cache_write(rnl_hash key, const void *payload, size_t size);
 /* Deletes the oldest files until the folder is within RUNNEL_CACHE_MAX_MB (512), and what writers that died left. */

@@ -4,6 +4,9 @@
 #include "base/memory.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "base/verbose.h"
+#include "device/trace.h"
+#include "device/watch.h"
 #include "kernel/build_log.h"
 #include "kernel/cache.h"
 #include "kernel/program_internal.h"
@@ -141,12 +144,26 @@ static bool build_cached(job *build)
     return false;
 }
 
+static void tell(const job *build, rnl_status status, uint64_t start)
+{
+    char place[RNL_PLACE_BYTES];
+    if (!rnl_verbose_is_on(RNL_VERBOSE_BUILD))
+        return;
+    rnl_place_text(build->device, place);
+    rnl_verbose_write(&(rnl_verbose_event){RNL_VERBOSE_BUILD, place,
+                                           status != RNL_OK         ? "failed"
+                                           : build->out->from_cache ? "loaded"
+                                                                    : "compiled",
+                                           build->program->name, build->options.data,
+                                           (double)(rnl_clock_ns() - start) / 1e6});
+}
+
 rnl_status rnl_program_compile(const rnl_program *program, rnl_compiled *out_compiled)
 {
     rnl_device *device = program->registry->device;
     job build = {.program = program, .device = device, .out = out_compiled};
     rnl_status status = RNL_OK;
-    uint64_t start = rnl_clock_ns();
+    uint64_t start = rnl_clock_ns(), span = rnl_trace_start();
     *out_compiled = (rnl_compiled){0};
     GOTO(get_text(program, &build.source, &build.options), "building %s", program->name);
     GOTO(rnl_program_cache_key(device, build.source.data, build.options.data, &out_compiled->key), "building %s",
@@ -155,9 +172,11 @@ rnl_status rnl_program_compile(const rnl_program *program, rnl_compiled *out_com
     if (!out_compiled->from_cache)
         GOTO(build_source(&build), "building %s", program->name);
     atomic_fetch_add(out_compiled->from_cache ? &device->programs_loaded : &device->programs_compiled, 1);
+    rnl_trace_stop(span, "%s %s", out_compiled->from_cache ? "load" : "compile", program->name);
     rnl_log(RNL_LOG_INFO, "%s %s in %.1f ms", out_compiled->from_cache ? "loaded" : "compiled", program->name,
             (double)(rnl_clock_ns() - start) / 1e6);
 done:
+    tell(&build, status, start);
     rnl_text_free(&build.source);
     rnl_text_free(&build.options);
     return status;

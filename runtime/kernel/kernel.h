@@ -28,7 +28,7 @@ struct rnl_kernel {
 RNL_NODISCARD rnl_status rnl_kernel_describe(rnl_kernel *kernel);
 
 /* The message says which argument, by its name where that is known. */
-RNL_NODISCARD rnl_status rnl_kernel_check_arg(const rnl_kernel *kernel, uint32_t index, const rnl_arg *arg);
+RNL_API RNL_NODISCARD rnl_status rnl_kernel_check_arg(const rnl_kernel *kernel, uint32_t index, const rnl_arg *arg);
 /* Sets an argument of `object`, which is `kernel`'s or another of the same kernel. It has been checked. */
 RNL_NODISCARD rnl_status rnl_kernel_set_arg(const rnl_kernel *kernel, cl_kernel object, uint32_t index,
                                             const rnl_arg *arg);

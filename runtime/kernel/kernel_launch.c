@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Launching a caller's kernel with buffers and values. */
-#include "kernel/kernel.h"
+#include "device/trace.h"
+#include "device/watch.h"
+#include "kernel/describe.h"
 #include <string.h>
 
 static rnl_status check_range(rnl_kernel *kernel, const rnl_range *range, size_t bytes)
@@ -33,6 +35,25 @@ static rnl_status pull_buffers(rnl_stream *stream, const rnl_arg *args, size_t a
     return RNL_OK;
 }
 
+/* A failure says what was launched, and so does each launch that is watched. */
+static rnl_status enqueue(rnl_stream *stream, rnl_kernel *kernel, const rnl_range *range, const rnl_arg *args,
+                          size_t arg_count)
+{
+    rnl_watch watch;
+    rnl_text text = {0};
+    rnl_watch_begin(&watch, stream);
+    rnl_status status = rnl_watch_end(&watch, rnl_kernel_enqueue(stream, kernel->kernel, range));
+    if (status == RNL_OK && !watch.is_on)
+        return RNL_OK;
+    const rnl_error error = *rnl_last_error();
+    rnl_describe_launch(&text, kernel, range, args, arg_count);
+    rnl_watch_tell(&watch, kernel->name, rnl_program_name(kernel->program), text.data);
+    if (status != RNL_OK)
+        status = rnl_error_add(rnl_error_restore(&error), "kernel '%s': %s", kernel->name, text.data ? text.data : "");
+    rnl_text_free(&text);
+    return rnl_stream_fail(stream, status);
+}
+
 rnl_status rnl_stream_launch(rnl_stream *stream, rnl_kernel *kernel, const rnl_range *range, const rnl_arg *args,
                              size_t arg_count)
 {
@@ -51,6 +72,7 @@ rnl_status rnl_stream_launch(rnl_stream *stream, rnl_kernel *kernel, const rnl_r
         TRY(rnl_kernel_set_arg(kernel, kernel->kernel, (uint32_t)i, &args[i]), "kernel '%s'", kernel->name);
     }
     TRY(push_buffers(stream, args, arg_count));
-    TRY(rnl_kernel_enqueue(stream, kernel->kernel, range), "kernel '%s'", kernel->name);
+    rnl_stream_call_kernel(stream, kernel->name);
+    TRY(enqueue(stream, kernel, range, args, arg_count));
     return pull_buffers(stream, args, arg_count);
 }

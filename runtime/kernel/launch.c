@@ -2,6 +2,7 @@
 #include "kernel/launch.h"
 
 #include "base/memory.h"
+#include "device/trace.h"
 
 rnl_status rnl_kernel_max_group(rnl_device *device, cl_kernel kernel, size_t *out_work_items)
 {
@@ -67,7 +68,8 @@ rnl_status rnl_kernel_enqueue(rnl_stream *stream, cl_kernel kernel, const rnl_ra
     TRY(rnl_stream_check(stream));
     rnl_stream_enter(stream);
     rnl_status status = CL(clEnqueueNDRangeKernel(stream->queue, kernel, range->dimensions, NULL, range->global,
-                                                  range->local, 0, NULL, stream->event));
+                                                  range->local, 0, NULL, rnl_stream_begin_launch(stream)));
+    rnl_stream_end(stream, status);
     if (status == RNL_OK)
         atomic_fetch_add_explicit(&stream->device->kernels_launched, 1, memory_order_relaxed);
     return rnl_stream_fail(stream, status);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Replaying a list by enqueueing its commands. */
+#include "device/trace.h"
+#include "device/watch.h"
 #include "kernel/command_list.h"
 
 static rnl_status carry(rnl_stream *stream, const rnl_command *command,
@@ -16,12 +18,15 @@ static rnl_status launch(rnl_stream *stream, const rnl_command *command)
     const rnl_range *range = &command->range;
     if (command->carries)
         TRY(carry(stream, command, rnl_buffer_push));
-    const cl_int code = RNL_CL_RUN(clEnqueueNDRangeKernel(stream->queue, command->object, range->dimensions, NULL,
-                                                          range->global, range->local, 0, NULL, NULL));
-    if (code != CL_SUCCESS) {
-        rnl_error_add(rnl_cl_status(code, "clEnqueueNDRangeKernel"), "kernel '%s'", command->kernel->name);
-        return rnl_stream_fail(stream, rnl_last_error()->status);
-    }
+    rnl_watch watch;
+    rnl_stream_call_kernel(stream, command->kernel->name);
+    rnl_watch_begin(&watch, stream);
+    const rnl_status status = rnl_stream_fail(
+        stream, rnl_stream_end(stream, CL(clEnqueueNDRangeKernel(stream->queue, command->object, range->dimensions,
+                                                                 NULL, range->global, range->local, 0, NULL,
+                                                                 rnl_stream_begin_launch(stream)))));
+    TRY(rnl_stream_fail(stream, rnl_watch_end(&watch, status)), "kernel '%s'", command->kernel->name);
+    rnl_watch_tell(&watch, command->kernel->name, rnl_program_name(command->kernel->program), "of a command list");
     return command->carries ? carry(stream, command, rnl_buffer_pull) : RNL_OK;
 }
 
@@ -67,7 +72,7 @@ rnl_status rnl_stream_replay(rnl_stream *stream, rnl_command_list *list)
     if (list->device != stream->device)
         return FAIL(RNL_INVALID_ARGUMENT, "a command list of %s was given to a stream of %s, which is another device",
                     list->device->info.name, stream->device->info.name);
-    if (list->wanted == RNL_REPLAY_NATIVE && !list->native_fails) {
+    if (list->wanted == RNL_REPLAY_NATIVE && !list->native_fails && !stream->is_watched) {
         const rnl_status status = rnl_command_list_replay_native(stream, list);
         if (status != RNL_UNIMPLEMENTED)
             return status;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Replaying a list by the driver's command buffer. */
 #include "base/log.h"
+#include "device/trace.h"
 #include "kernel/command_list.h"
 
 void rnl_command_list_forget_native(rnl_command_list *list)
@@ -87,7 +88,9 @@ rnl_status rnl_command_list_replay_native(rnl_stream *stream, rnl_command_list *
     if (!prepare(list, stream))
         return RNL_UNIMPLEMENTED;
     rnl_stream_enter(stream);
-    const cl_int code = RNL_CL_RUN(list->functions.enqueue(0, NULL, list->native, 0, NULL, NULL));
+    const cl_int code = RNL_CL_RUN(
+        list->functions.enqueue(0, NULL, list->native, 0, NULL, rnl_stream_begin(stream, RNL_TRACE_REPLAY, 0)));
+    rnl_stream_end(stream, RNL_OK);
     TRY(rnl_stream_fail(stream, rnl_cl_status(code, "clEnqueueCommandBufferKHR")));
     atomic_fetch_add_explicit(&stream->device->kernels_launched, list->count, memory_order_relaxed);
     list->taken = RNL_REPLAY_NATIVE;

@@ -130,10 +130,10 @@ static void add_source(rnl_text *text, rnl_chain_source source)
     }
 }
 
-static void define_stage(rnl_step_builder *step, size_t index, const rnl_chain_stage *stage)
+static void define_stage(rnl_step_builder *step, const char *prefix, size_t index, const rnl_chain_stage *stage)
 {
     const size_t count = rnl_map_sources(stage->op) + rnl_map_parameters(stage->op);
-    rnl_step_define(step, "S%zu=%s(", index + 1, rnl_map_row_of(stage->op)->option + sizeof "OP=" - 1);
+    rnl_step_define(step, "%sS%zu=%s(", prefix, index + 1, rnl_map_row_of(stage->op)->option + sizeof "OP=" - 1);
     for (size_t i = 0; i < count; i++) {
         add_source(&step->options, stage->sources[i]);
         rnl_text_add(&step->options, i + 1 < count ? "," : ")");
@@ -146,7 +146,7 @@ void rnl_chain_define(rnl_step_builder *step, const rnl_chain *chain, const int6
         return;
     rnl_step_define(step, "STAGES=%zu", chain->stage_count);
     for (size_t i = 0; i < chain->stage_count; i++)
-        define_stage(step, i, &chain->stages[i]);
+        define_stage(step, "", i, &chain->stages[i]);
     if (chain->operand_count)
         rnl_step_define(step, "OPERANDS=%zu", chain->operand_count);
     for (size_t i = 0; i < chain->operand_count; i++) {
@@ -155,6 +155,14 @@ void rnl_chain_define(rnl_step_builder *step, const rnl_chain *chain, const int6
         rnl_step_type(step, name, chain->operands[i].dtype);
         rnl_step_define(step, "Y%zu_STEP=%d", i, steps[i] != 0);
     }
+}
+
+void rnl_chain_define_inner(rnl_step_builder *step, const char *prefix, const rnl_chain *chain)
+{
+    const size_t count = chain ? chain->stage_count : 0;
+    rnl_step_define(step, "%sSTAGES=%zu", prefix, count);
+    for (size_t i = 0; i < count; i++)
+        define_stage(step, prefix, i, &chain->stages[i]);
 }
 
 void rnl_chain_arguments(rnl_step_builder *step, const rnl_chain *chain, size_t width,

@@ -70,6 +70,8 @@ RNL_NODISCARD rnl_status rnl_chain_broadcast(const rnl_chain *chain, size_t inde
                                              int64_t out_stride[RNL_MAX_RANK]);
 /* The defines of chain.clh. `steps[i]`: operand i's stride along the kernel's vectors, 0 or 1. */
 void rnl_chain_define(rnl_step_builder *step, const rnl_chain *chain, const int64_t *steps);
+/* Of a chain of numbers alone (NULL: none) within a kernel: <prefix>STAGES, <prefix>S1 …. */
+void rnl_chain_define_inner(rnl_step_builder *step, const char *prefix, const rnl_chain *chain);
 /* The kernel's CHAIN_ARGUMENTS: the scalars, and of each operand its view and `width` strides. */
 void rnl_chain_arguments(rnl_step_builder *step, const rnl_chain *chain, size_t width,
                          const int64_t (*strides)[RNL_MAX_RANK], size_t stride_count);

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/conv.h"
 #include "ops/conv_depthwise.h"
+#include "ops/conv_pairs.h"
 #include "ops/conv_panel.h"
 #include "ops/conv_phases.h"
 #include "ops/conv_step.h"
+#include "ops/conv_strassen.h"
 #include "ops/conv_tiled.h"
 #include "ops/conv_winograd.h"
+#include "ops/deterministic.h"
 #include "ops/implementation.h"
 #include <stdlib.h>
 
@@ -70,12 +73,25 @@ static rnl_status append_portable(rnl_step_list *list, const char *name, const v
 
 static const rnl_implementation implementations[] = {
     {"conv:winograd", rnl_conv_winograd_applies, rnl_conv_winograd_pays, rnl_conv_winograd_append},
+    {"conv:strassen", rnl_conv_strassen_applies, rnl_conv_strassen_pays, rnl_conv_strassen_append},
     {"conv:depthwise", rnl_conv_depthwise_applies, NULL, rnl_conv_depthwise_append},
     {"conv:tiled", rnl_conv_tiled_applies, rnl_conv_tiled_pays, rnl_conv_tiled_append},
     {"conv:panel", rnl_conv_panel_applies, NULL, rnl_conv_panel_append},
     {"conv:portable", NULL, NULL, append_portable},
 };
 #define IMPLEMENTATIONS (sizeof implementations / sizeof *implementations)
+#define WINOGRAD 0 /* the first two */
+#define STRASSEN 1
+
+/* What the choice goes by: in deterministic plans one image of the batch. */
+static const rnl_implementation *choose(const rnl_device *device, const rnl_conv_problem *problem)
+{
+    rnl_conv_problem seen = *problem;
+    seen.batch = rnl_count_to_choose_by(problem->batch, 1);
+    return rnl_implementation_choose(implementations, IMPLEMENTATIONS, getenv("RUNNEL_CONV"), device, &seen);
+}
+
+static const rnl_implementation pairs[] = {{"conv:bf16", rnl_conv_pairs_applies, NULL, rnl_conv_pairs_append}};
 
 static const rnl_view plenty = {.dtype = RNL_F32, .rank = 1, .shape = {INT64_MAX}, .stride = {1}};
 
@@ -87,35 +103,56 @@ rnl_status rnl_conv_scratch(const rnl_device *device, const rnl_conv_params *par
     TRY(rnl_conv_describe(params, false, src, weight, bias, dst, &problem));
     if (rnl_view_elements(dst) == 0)
         return RNL_OK;
+    if (problem.pairs)
+        return RNL_OK;
     problem.scratch = &plenty;
-    const rnl_implementation *chosen =
-        rnl_implementation_choose(implementations, IMPLEMENTATIONS, getenv("RUNNEL_CONV"), device, &problem);
+    const rnl_implementation *chosen = choose(device, &problem);
     if (problem.winograd)
         *out_floats = rnl_conv_winograd_scratch(device, &problem);
+    else if (problem.strassen)
+        *out_floats = rnl_conv_strassen_scratch(device, &problem);
     else if (chosen && chosen->append == rnl_conv_tiled_append)
         *out_floats = rnl_conv_tiled_scratch(device, &problem);
+    return RNL_OK;
+}
+
+/* Whether `wanted` is chosen where the weights' form, winograd or strassen, allows it. */
+static rnl_status would_choose(const rnl_device *device, const rnl_conv_params *params, const rnl_view *src,
+                               const rnl_view *weight, const rnl_view *dst, size_t wanted, bool *out_chosen)
+{
+    rnl_conv_params wish = *params;
+    rnl_conv_problem problem;
+    rnl_view image = *src;
+    *out_chosen = false;
+    wish.chain = NULL;
+    wish.winograd = wish.strassen = wish.pairs = false;
+    wish.scratch = &plenty;
+    image.dtype = weight->dtype; /* for Winograd's way bfloat16 would do as well */
+    TRY(rnl_conv_describe(&wish, false, &image, weight, NULL, dst, &problem));
+    if (rnl_view_elements(dst) == 0)
+        return RNL_OK;
+    problem.winograd = wanted == WINOGRAD;
+    problem.strassen = wanted == STRASSEN;
+    problem.pairs = params->pairs;
+    *out_chosen = choose(device, &problem) == &implementations[wanted];
     return RNL_OK;
 }
 
 rnl_status rnl_conv_prefers_winograd(const rnl_device *device, const rnl_conv_params *params, const rnl_view *src,
                                      const rnl_view *weight, const rnl_view *dst, bool *out_prefers)
 {
-    rnl_conv_params wish = *params;
-    rnl_conv_problem problem;
     *out_prefers = false;
-    if (params->spatial != 2)
-        return RNL_OK;
-    wish.chain = NULL;
-    wish.winograd = false;
-    wish.scratch = &plenty;
-    TRY(rnl_conv_describe(&wish, false, src, weight, NULL, dst, &problem));
-    if (rnl_view_elements(dst) == 0)
-        return RNL_OK;
-    problem.winograd = true;
-    const rnl_implementation *chosen =
-        rnl_implementation_choose(implementations, IMPLEMENTATIONS, getenv("RUNNEL_CONV"), device, &problem);
-    *out_prefers = chosen && chosen->append == rnl_conv_winograd_append;
-    return RNL_OK;
+    return params->spatial == 2 ? would_choose(device, params, src, weight, dst, WINOGRAD, out_prefers) : RNL_OK;
+}
+
+rnl_status rnl_conv_prefers_strassen(const rnl_device *device, const rnl_conv_params *params, const rnl_view *src,
+                                     const rnl_view *weight, const rnl_view *dst, bool *out_prefers)
+{
+    *out_prefers = false;
+    return src->dtype == RNL_F32 && !params->pairs &&
+                   rnl_conv_strassen_takes(weight->rank, weight->shape, params->groups, weight->dtype)
+               ? would_choose(device, params, src, weight, dst, STRASSEN, out_prefers)
+               : RNL_OK;
 }
 
 rnl_status rnl_op_conv(rnl_step_list *list, const rnl_conv_params *params, const rnl_view *src, const rnl_view *weight,
@@ -126,8 +163,14 @@ rnl_status rnl_op_conv(rnl_step_list *list, const rnl_conv_params *params, const
     if (rnl_view_elements(dst) == 0)
         return RNL_OK;
     /* Nothing else reads these weights. */
-    return rnl_implementation_append(implementations, problem.winograd ? 1 : IMPLEMENTATIONS,
-                                     problem.winograd ? "winograd" : getenv("RUNNEL_CONV"), list, &problem);
+    if (problem.pairs)
+        return rnl_implementation_append(pairs, 1, NULL, list, &problem);
+    if (problem.winograd)
+        return rnl_implementation_append(&implementations[WINOGRAD], 1, "winograd", list, &problem);
+    if (problem.strassen)
+        return rnl_implementation_append(&implementations[STRASSEN], 1, "strassen", list, &problem);
+    const rnl_implementation *chosen = choose(list->device, &problem);
+    return chosen->append(list, chosen->name, &problem); /* the last one takes everything */
 }
 
 rnl_status rnl_op_conv_transpose(rnl_step_list *list, const rnl_conv_params *params, const rnl_view *src,

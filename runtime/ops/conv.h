@@ -16,6 +16,8 @@ typedef struct rnl_conv_params {
     const rnl_view
         *scratch;  /* memory that rnl_conv_scratch asked for; NULL: none, and a slower way where one is wanted */
     bool winograd; /* weights are as rnl_conv_winograd_layout says, scratch is there: rnl_conv_prefers_winograd */
+    bool pairs;    /* weights are as rnl_conv_pairs_layout says, src is bfloat16: rnl_conv_prefers_pairs */
+    bool strassen; /* the same by rnl_conv_strassen_layout and rnl_conv_prefers_strassen */
 } rnl_conv_params;
 
 /*
@@ -52,6 +54,27 @@ RNL_API void rnl_conv_pack(bool transposed, int64_t groups, rnl_dtype dtype, siz
 RNL_API void rnl_conv_winograd_layout(uint32_t slot, const int64_t shape[4], rnl_view *out_view, int64_t *out_elements);
 /* As rnl_conv_pack. */
 RNL_API void rnl_conv_winograd_pack(const int64_t shape[4], const float *source, const double *factors, float *target);
+/*
+ * For bfloat16 on processors that multiply pairs of it, with 4 channels in a group or more, an even number: integers of
+ * two channels each, the first in the lower half, in rnl_conv_weight_layout's order. Source and factors are float32 and
+ * float64; their products are rounded to the nearest even bfloat16. `turned`: the source is C x M x ….
+ */
+RNL_API void rnl_conv_pairs_layout(int64_t groups, uint32_t slot, size_t rank, const int64_t *shape, rnl_view *out_view,
+                                   int64_t *out_elements);
+RNL_API void rnl_conv_pairs_pack(bool turned, int64_t groups, size_t rank, const int64_t *shape, const void *source,
+                                 const double *factors, uint32_t *target);
+/*
+ * For single pixels in one group, with a multiple of 32 channels and float32 weights, a layout that is 7/4 as large:
+ * for one level of Strassen's algorithm in Winograd's variant, with 7/8 of the multiplications. Errors are within a
+ * bound of the whole product's size, not of each element's: where a channel, a pixel or a filter is a thousand times
+ * larger than its neighbours, these get errors of its size. A NaN or an infinity in a pixel makes NaN of all of its
+ * results, and of those of the pixel that it is paired with. `transposed`: channels come first, as in a matrix K x N.
+ */
+RNL_API void rnl_conv_strassen_layout(bool transposed, uint32_t slot, size_t rank, const int64_t *shape,
+                                      rnl_view *out_view, int64_t *out_elements);
+/* As rnl_conv_pack. */
+RNL_API void rnl_conv_strassen_pack(bool transposed, const int64_t *shape, const float *source, const double *factors,
+                                    float *target);
 /* rnl_conv_pack on the device: `weight` in any strides into dense memory of the layout's elements. */
 RNL_API RNL_NODISCARD rnl_status rnl_op_conv_pack(rnl_step_list *list, bool transposed, int64_t groups,
                                                   const rnl_view *weight, const rnl_view *dst);
@@ -59,9 +82,9 @@ RNL_API RNL_NODISCARD rnl_status rnl_op_conv_pack(rnl_step_list *list, bool tran
 /*
  * src N x C x spatial…, weight as rnl_conv_weight_layout says and of src's type, bias [M] or RNL_NO_SLOT, dst N x M x
  * spatial…. The channel stride of src and dst is 1, the others are free. f32, f16, bf16 storage, f32 accumulation.
- * Implementations, best first: conv:winograd (CPUs; its own weights), conv:depthwise, conv:tiled (GPUs; scratch for
- * sums in parts), conv:panel, conv:portable; conv-transpose:panel (CPUs, a step
- * for each phase), conv-transpose:portable.
+ * Implementations, best first: conv:bf16, conv:winograd, conv:strassen (CPUs; their own weights), conv:depthwise,
+ * conv:tiled (GPUs; scratch for sums in parts), conv:panel, conv:portable; conv-transpose:panel (CPUs, a step for each
+ * phase), conv-transpose:portable.
  */
 RNL_API RNL_NODISCARD rnl_status rnl_op_conv(rnl_step_list *list, const rnl_conv_params *params, const rnl_view *src,
                                              const rnl_view *weight, const rnl_view *bias, const rnl_view *dst);
@@ -70,12 +93,25 @@ RNL_API RNL_NODISCARD rnl_status rnl_op_conv_transpose(rnl_step_list *list, cons
                                                        const rnl_view *bias, const rnl_view *dst);
 
 /*
- * True where that is faster on the device, and the user has not forced another implementation: for constant weights, of
- * which only `weight`'s shape and type are looked at. params.winograd, .chain and .scratch are not.
+ * True where that is faster on the device than direct sums (with params.pairs, than those of pairs), and the user has
+ * not forced another implementation: for constant weights, of which only `weight`'s shape and type are looked at.
+ * params.winograd, .chain and .scratch are not.
  */
 RNL_API RNL_NODISCARD rnl_status rnl_conv_prefers_winograd(const rnl_device *device, const rnl_conv_params *params,
                                                            const rnl_view *src, const rnl_view *weight,
                                                            const rnl_view *dst, bool *out_prefers);
+RNL_API RNL_NODISCARD rnl_status rnl_conv_prefers_strassen(const rnl_device *device, const rnl_conv_params *params,
+                                                           const rnl_view *src, const rnl_view *weight,
+                                                           const rnl_view *dst, bool *out_prefers);
+
+/*
+ * True where the device can: for constant weights, of which only the shape (M x C / groups x …) is looked at. Of a src
+ * that is not bfloat16 yet a dense copy is read.
+ */
+RNL_API bool rnl_conv_prefers_pairs(const rnl_device *device, const rnl_conv_params *params, const rnl_view *src,
+                                    const rnl_view *weight);
+/* Whether pairs of channels can be read as integers: offset and strides are even. */
+RNL_API bool rnl_conv_is_even(const rnl_view *src);
 
 /* The float32 elements of scratch that rnl_op_conv wants, 0 for none. They hold nothing before or after. */
 RNL_API RNL_NODISCARD rnl_status rnl_conv_scratch(const rnl_device *device, const rnl_conv_params *params,

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/conv_panel.h"
+#include "base/memory.h"
 #include "ops/conv_step.h"
+#include "ops/conv_winograd.h"
 #include "ops/implementation.h"
 #include "ops/tuning.h"
 #include <string.h>
@@ -15,17 +17,13 @@ typedef struct panel_tile {
 } panel_tile;
 
 static const panel_tile tiles[] = {
-    {16, {16, 4, 7}}, {16, {16, 2, 14}}, {16, {16, 1, 28}}, {16, {16, 2, 8}}, {16, {16, 4, 1}},
+    {16, {16, 4, 7}}, {16, {16, 2, 14}}, {16, {16, 1, 28}}, {16, {16, 4, 1}}, {16, {16, 3, 8}},
     {16, {8, 3, 8}},  {16, {8, 1, 14}},  {8, {8, 2, 6}},    {8, {8, 4, 3}},   {8, {8, 1, 12}},
     {8, {8, 4, 1}},   {4, {4, 2, 6}},    {4, {4, 4, 3}},    {4, {4, 1, 12}},  {4, {4, 4, 1}},
 };
 #define FEW_PIXELS 8    /* of a whole batch: for these there is a tile that others do without, to be fewer programs */
-#define WORTHWHILE 0.95 /* of an earlier tile's cost: a model does with fewer programs then */
-
-static int64_t divide_up(int64_t a, int64_t b)
-{
-    return (a + b - 1) / b;
-}
+#define WORTHWHILE 0.92 /* of an earlier tile's cost: a model does with fewer programs then */
+#define ROOMY 0.97      /* the same of a tight tile's, for one that leaves registers free */
 
 static int64_t pixel_count(const rnl_conv_problem *problem)
 {
@@ -41,8 +39,17 @@ static bool weights_fit(const rnl_conv_problem *problem)
 /* A tile for what reads its weights from memory, for few pixels; others do without it, to be fewer programs. */
 static bool is_eligible(const rnl_conv_problem *problem, const panel_tile *it)
 {
-    return it->tile.vector != 16 || it->tile.pixels != FEW_PIXELS ||
+    return it->tile.vector != 16 || it->tile.pixels != FEW_PIXELS || it->tile.vectors > 2 ||
            (pixel_count(problem) <= FEW_PIXELS && !weights_fit(problem));
+}
+
+/*
+ * Results, weights and a pixel take more registers than there are: results are moved about, as many times as there are
+ * products, which costs little alone and a quarter of the time where another thread runs on the same core.
+ */
+static bool is_tight(const rnl_conv_tile *tile)
+{
+    return tile->vector == 16 && tile->pixels * tile->vectors + tile->vectors + 1 > 32;
 }
 
 /* Half cycles that a tile takes; rough, and the same for all CPUs. */
@@ -53,21 +60,21 @@ static int64_t tile_cost(const rnl_conv_problem *problem, const panel_tile *cand
     const int64_t products = tile->pixels * tile->vectors;
     const int64_t arithmetic = tile->vector > 8 ? 2 * products : products;
     const int64_t loads = tile->pixels + (tile->vector > 8 ? 2 : 1) * tile->vectors;
-    const int64_t step = arithmetic > loads ? arithmetic : loads;
+    const int64_t needed = arithmetic > loads ? arithmetic : loads, step = needed + (is_tight(tile) ? needed / 24 : 0);
     /* Vectors that are stored in part, in one of the blocks. */
     const int64_t width = tile->vector * tile->vectors;
-    const int64_t parts = problem->filters % width ? 24 * tile->pixels / divide_up(problem->filters, width) : 0;
+    const int64_t parts = problem->filters % width ? 24 * tile->pixels / rnl_divide_up(problem->filters, width) : 0;
     return taps * (problem->channels * step + 4 * tile->pixels) + 100 + 8 * tile->pixels + 6 * products + parts;
 }
 
 static int64_t tile_runs(const rnl_conv_problem *problem, const rnl_conv_tile *tile)
 {
-    return divide_up(pixel_count(problem), tile->pixels);
+    return rnl_divide_up(pixel_count(problem), tile->pixels);
 }
 
 static int64_t tile_blocks(const rnl_conv_problem *problem, const rnl_conv_tile *tile)
 {
-    return divide_up(problem->filters, tile->vector * tile->vectors) * problem->groups;
+    return rnl_divide_up(problem->filters, tile->vector * tile->vectors) * problem->groups;
 }
 
 static const panel_tile *choose_tile(const rnl_device *device, const rnl_conv_problem *problem)
@@ -80,7 +87,8 @@ static const panel_tile *choose_tile(const rnl_device *device, const rnl_conv_pr
             continue;
         const double cost = (double)tile_cost(problem, it) * (double)tile_runs(problem, &it->tile) *
                             (double)tile_blocks(problem, &it->tile);
-        if (!best || cost < WORTHWHILE * best_cost) {
+        const bool relieves = best && is_tight(&best->tile) && !is_tight(&it->tile) && it->tile.vectors == 3;
+        if (!best || cost < (relieves ? ROOMY : WORTHWHILE) * best_cost) {
             best = it;
             best_cost = cost;
         }
@@ -107,10 +115,17 @@ static void hash_sizes(int64_t **at, const int64_t sizes[3])
     *at += 3;
 }
 
-/* Of what the best tile depends on. */
-static rnl_hash problem_hash(const rnl_conv_problem *problem)
+uint32_t rnl_conv_panel_tiles(const rnl_device *device)
 {
-    int64_t key[32] = {'p', 'a', 'n', 'e', 'l', 2};
+    const panel_tile *first;
+    return count_tiles(device, &first);
+}
+
+rnl_hash rnl_conv_panel_hash(const rnl_conv_problem *problem)
+{
+    /* Variants are numbers in lists: what was noted for other lists is for nothing. */
+    const uint64_t lists = rnl_hash_bytes(tiles, sizeof tiles).low ^ rnl_conv_winograd_list();
+    int64_t key[32] = {'p', 'a', 'n', 'e', 'l', (int64_t)lists};
     int64_t *at = key + 6;
     hash_sizes(&at, problem->src_size);
     hash_sizes(&at, problem->dst_size);
@@ -123,6 +138,7 @@ static rnl_hash problem_hash(const rnl_conv_problem *problem)
     *at++ = problem->filters;
     *at++ = problem->src->dtype;
     *at++ = problem->dst->dtype;
+    *at++ = problem->pairs;
     return rnl_hash_bytes(key, sizeof key);
 }
 
@@ -130,9 +146,9 @@ static rnl_hash problem_hash(const rnl_conv_problem *problem)
 static const panel_tile *find_tile(rnl_device *device, const rnl_conv_problem *problem, rnl_step *step)
 {
     const panel_tile *first = NULL;
-    step->problem = problem_hash(problem);
-    step->variants = count_tiles(device, &first);
-    const uint32_t variant = rnl_tuning_get(device, step->problem, step->variants);
+    step->problem = rnl_conv_panel_hash(problem);
+    step->variants = count_tiles(device, &first) + rnl_conv_winograd_blocks(device, problem);
+    const uint32_t variant = rnl_tuning_get(device, step->problem, rnl_conv_panel_tiles(device));
     return variant == RNL_TUNING_NONE ? choose_tile(device, problem) : first + variant;
 }
 
@@ -167,8 +183,8 @@ static panel_share choose_share(const rnl_device *device, const rnl_conv_problem
     panel_share share = {1, 1};
     if (weights_fit(problem))
         share.blocks = runs >= wanted ? blocks : at_least_one(blocks * runs / wanted);
-    const int64_t enough = divide_up(16384, tile_cost(problem, tile) * share.blocks);
-    const int64_t most = at_least_one(runs * divide_up(blocks, share.blocks) / wanted);
+    const int64_t enough = rnl_divide_up(16384, tile_cost(problem, tile) * share.blocks);
+    const int64_t most = at_least_one(runs * rnl_divide_up(blocks, share.blocks) / wanted);
     share.runs = most < enough ? most : enough;
     return share;
 }
@@ -181,13 +197,15 @@ rnl_status rnl_conv_panel_append(rnl_step_list *list, const char *name, const vo
     const panel_tile *chosen = find_tile(list->device, problem, &step.step);
     const rnl_conv_tile *tile = &chosen->tile;
     const panel_share share = choose_share(list->device, problem, chosen);
-    const size_t runs = (size_t)divide_up(tile_runs(problem, tile), share.runs);
-    const size_t blocks = (size_t)divide_up(tile_blocks(problem, tile), share.blocks);
+    const size_t runs = (size_t)rnl_divide_up(tile_runs(problem, tile), share.runs);
+    const size_t blocks = (size_t)rnl_divide_up(tile_blocks(problem, tile), share.blocks);
     const bool blocks_last = !weights_fit(problem);
     rnl_conv_add_defines(&step, problem, tile);
     rnl_step_define(&step, "NB=%lld", (long long)tile->vectors);
     if (problem->transposed)
         rnl_step_define(&step, "TRANSPOSED");
+    if (problem->pairs)
+        rnl_step_define(&step, "PAIRS");
     rnl_conv_add_arguments(&step, problem, blocks_last, pixel_count(problem), share.runs, share.blocks);
     rnl_step_range(&step, 2, blocks_last ? (size_t[3]){runs, blocks, 1} : (size_t[3]){blocks, runs, 1},
                    (size_t[3]){1, 1, 1});

@@ -6,6 +6,10 @@
 #include "ops/conv_problem.h"
 
 bool rnl_conv_panel_applies(const rnl_device *device, const void *problem);
+/* Tiles for this device: the first variants of a convolution that panels can do. */
+uint32_t rnl_conv_panel_tiles(const rnl_device *device);
+/* Of what the best way depends on. */
+rnl_hash rnl_conv_panel_hash(const rnl_conv_problem *problem);
 rnl_status rnl_conv_panel_append(rnl_step_list *list, const char *name, const void *problem);
 
 #endif

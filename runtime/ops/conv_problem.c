@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/conv_problem.h"
 #include "base/memory.h"
+#include "ops/conv_pairs.h"
+#include "ops/conv_strassen.h"
 #include "ops/conv_weight.h"
 #include "ops/conv_winograd.h"
 #include "ops/step_build.h"
@@ -25,9 +27,11 @@ static rnl_status check_params(const rnl_conv_params *params, const rnl_view *sr
     return RNL_OK;
 }
 
-/* What weights for Winograd's way stand for. */
-static rnl_status check_winograd(const rnl_conv_params *params, const rnl_view *weight)
+/* What weights of a special form stand for. */
+static rnl_status check_form(const rnl_conv_params *params, const rnl_view *weight)
 {
+    if (params->strassen && !rnl_conv_strassen_takes(weight->rank, weight->shape, params->groups, weight->dtype))
+        return FAIL(RNL_INVALID_ARGUMENT, "weights for Strassen's algorithm in a convolution that has none");
     bool fits = params->spatial == 2 && params->groups == 1 && weight->dtype == RNL_F32;
     for (size_t i = 0; fits && i < 2; ++i)
         fits = weight->shape[i + 2] == 3 && params->stride[i] == 1 && params->dilation[i] == 1;
@@ -36,17 +40,36 @@ static rnl_status check_winograd(const rnl_conv_params *params, const rnl_view *
                : FAIL(RNL_INVALID_ARGUMENT, "weights for Winograd's way in a convolution that has none");
 }
 
+static rnl_status check_pairs(const rnl_conv_params *params, bool transposed, const rnl_view *src,
+                              const rnl_view *weight)
+{
+    const bool fits = !transposed && !params->winograd && src->dtype == RNL_BF16 && weight->dtype == RNL_U32 &&
+                      weight->shape[1] >= 4 && weight->shape[1] % 2 == 0;
+    return fits || !params->pairs
+               ? RNL_OK
+               : FAIL(RNL_INVALID_ARGUMENT, "weights of pairs of channels in a convolution that has none");
+}
+
+/* Kernels that spend little time on their weights read them as float32, and the image as bfloat16. */
+static bool may_mix(const rnl_conv_params *params, bool transposed, const rnl_view *src, const rnl_view *weight)
+{
+    return src->dtype == RNL_BF16 && weight->dtype == RNL_F32 &&
+           (params->winograd ||
+            rnl_conv_find_layout(transposed, params->groups, weight->rank, weight->shape).depthwise);
+}
+
 static bool is_storage(rnl_dtype dtype)
 {
     return dtype == RNL_F32 || dtype == RNL_F16 || dtype == RNL_BF16;
 }
 
-static rnl_status check_types(const rnl_view *src, const rnl_view *weight, const rnl_view *bias, const rnl_view *dst)
+static rnl_status check_types(const rnl_conv_params *params, bool transposed, const rnl_view *src,
+                              const rnl_view *weight, const rnl_view *bias, const rnl_view *dst)
 {
     if (!is_storage(src->dtype) || !is_storage(dst->dtype) || (rnl_view_exists(bias) && !is_storage(bias->dtype)))
         return FAIL(RNL_UNIMPLEMENTED, "convolution of %s into %s; float32, float16 and bfloat16 are supported",
                     rnl_dtype_name(src->dtype), rnl_dtype_name(dst->dtype));
-    if (weight->dtype != src->dtype)
+    if (weight->dtype != src->dtype && !params->pairs && !may_mix(params, transposed, src, weight))
         return FAIL(RNL_INVALID_ARGUMENT, "convolution of %s with weights of %s", rnl_dtype_name(src->dtype),
                     rnl_dtype_name(weight->dtype));
     return RNL_OK;
@@ -127,6 +150,13 @@ static rnl_status find_weights(rnl_conv_problem *problem, const rnl_conv_params 
                                    .zeros_at = winograd.zeros_at,
                                    .elements = winograd.elements};
     }
+    if (problem->pairs)
+        layout = rnl_conv_find_pairs(params->groups, weight->rank, weight->shape);
+    if (problem->strassen) {
+        const rnl_strassen_layout strassen = rnl_strassen_find_layout(problem->filters, problem->channels);
+        layout = (rnl_conv_layout){
+            .tap_stride = strassen.block_stride, .panel_stride = strassen.pair_stride, .elements = strassen.elements};
+    }
     if (__builtin_add_overflow(layout.elements, weight->offset, &end) || end > INT64_MAX / 16)
         return FAIL(RNL_INVALID_ARGUMENT, "convolution's weights exceed the address space");
     problem->depthwise = layout.depthwise;
@@ -202,10 +232,13 @@ rnl_status rnl_conv_describe(const rnl_conv_params *params, bool transposed, con
                              rnl_conv_problem *out_problem)
 {
     TRY(check_params(params, src, weight, dst));
-    TRY(check_types(src, weight, bias, dst));
-    TRY(check_winograd(params, weight));
+    TRY(check_types(params, transposed, src, weight, bias, dst));
+    TRY(check_form(params, weight));
+    TRY(check_pairs(params, transposed, src, weight));
     rnl_conv_problem problem = {.src = src, .weight = weight, .bias = bias, .dst = dst, .transposed = transposed};
     problem.winograd = params->winograd;
+    problem.pairs = params->pairs;
+    problem.strassen = params->strassen;
     problem.scratch = rnl_view_exists(params->scratch) ? params->scratch : NULL;
     TRY(rnl_views_check((const rnl_view *[]){src, weight, bias, dst}, 4, &problem.index64));
     problem.batch = src->shape[0];

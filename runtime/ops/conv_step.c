@@ -1,11 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/conv_step.h"
+#include "ops/instruction.h"
 
 void rnl_conv_add_defines(rnl_step_builder *step, const rnl_conv_problem *problem, const rnl_conv_tile *tile)
 {
     rnl_step_type(step, "T_SRC", problem->src->dtype);
-    rnl_step_type(step, "T_BIAS", rnl_view_exists(problem->bias) ? problem->bias->dtype : problem->src->dtype);
+    const rnl_dtype absent = problem->pairs ? RNL_F32 : problem->src->dtype;
+    rnl_step_type(step, "T_BIAS", rnl_view_exists(problem->bias) ? problem->bias->dtype : absent);
     rnl_step_type(step, "T_DST", problem->dst->dtype);
+    const bool mixed = problem->src->dtype == RNL_BF16 && problem->weight->dtype == RNL_F32;
+    if (mixed)
+        rnl_step_type(step, "T_WEIGHT", RNL_F32);
+    if ((problem->weight->dtype == RNL_F32 || problem->pairs) && problem->dst->dtype == RNL_BF16 &&
+        rnl_device_runs(step->list->device, RNL_INSTRUCTION_BF16))
+        rnl_step_define(step, "HARDWARE_BF16");
     rnl_step_define(step, "V=%lld -DP=%lld", (long long)tile->vector, (long long)tile->pixels);
     rnl_chain_define(step, problem->chain, problem->operand_step);
 }
@@ -38,13 +46,16 @@ void rnl_conv_add_arguments(rnl_step_builder *step, const rnl_conv_problem *prob
 
 void rnl_conv_add_cost(rnl_step_builder *step, const rnl_conv_problem *problem)
 {
+    const uint64_t pair = problem->pairs ? 2 : 1;
     const uint64_t inputs = (uint64_t)rnl_view_elements(problem->src);
     const uint64_t outputs = (uint64_t)rnl_view_elements(problem->dst);
     const uint64_t taps = (uint64_t)(problem->taps[0] * problem->taps[1] * problem->taps[2]);
     step->step.flops =
-        2 * taps * (problem->transposed ? inputs * (uint64_t)problem->filters : outputs * (uint64_t)problem->channels);
-    step->step.bytes = inputs * rnl_dtype_bytes(problem->src->dtype) + outputs * rnl_dtype_bytes(problem->dst->dtype) +
-                       (uint64_t)rnl_view_elements(problem->weight) * rnl_dtype_bytes(problem->weight->dtype) +
+        2 * taps *
+        (problem->transposed ? inputs * (uint64_t)problem->filters : outputs * pair * (uint64_t)problem->channels);
+    step->step.bytes = inputs * rnl_dtype_bytes(problem->src->dtype) / pair +
+                       outputs * rnl_dtype_bytes(problem->dst->dtype) +
+                       (uint64_t)rnl_view_elements(problem->weight) * rnl_dtype_bytes(problem->weight->dtype) / pair +
                        rnl_chain_bytes(problem->chain);
     step->step.flops += rnl_chain_flops(problem->chain, problem->dst);
 }

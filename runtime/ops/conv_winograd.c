@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/conv_winograd.h"
+#include "base/memory.h"
 #include "base/status.h"
+#include "ops/conv_panel.h"
 #include "ops/conv_step.h"
 #include "ops/implementation.h"
+#include "ops/tuning.h"
 
 #define TRANSFORMS 36
 #define TOGETHER 2 /* slabs that pass by the weights, so that these are read half as often */
@@ -27,19 +30,9 @@ typedef struct winograd_plan {
     double cost;
 } winograd_plan;
 
-static int64_t divide_up(int64_t a, int64_t b)
-{
-    return (a + b - 1) / b;
-}
-
-static int64_t unit_count(const rnl_device *device)
-{
-    return device->info.compute_units > 0 ? (int64_t)device->info.compute_units : 1;
-}
-
 static int64_t padded_channels(const rnl_conv_problem *problem)
 {
-    return divide_up(problem->channels, RNL_CONV_PANEL) * RNL_CONV_PANEL;
+    return rnl_divide_up(problem->channels, RNL_CONV_PANEL) * RNL_CONV_PANEL;
 }
 
 /* Cycles of a work-item, as measured where a cycle does one vector's multiply-adds. */
@@ -55,35 +48,73 @@ static double item_cost(const rnl_conv_problem *problem, const winograd_plan *pl
 /* Some work-items for each thread, which all take as long; each has memory of its own. */
 static void choose_shares(const rnl_device *device, const rnl_conv_problem *problem, winograd_plan *plan)
 {
-    const int64_t units = unit_count(device), most = 4 * units;
+    const int64_t units = rnl_device_units(device), most = 4 * units;
     winograd_plan best = {0}, it = *plan;
     for (int64_t i = 1; i <= it.channel_blocks && i <= most; ++i)
         for (int64_t j = 1; j <= it.slabs && j <= most; ++j) {
-            it.share_blocks = divide_up(it.channel_blocks, i);
-            it.block_items = divide_up(it.channel_blocks, it.share_blocks);
-            it.share_slabs = divide_up(it.slabs, j);
-            it.slab_items = divide_up(it.slabs, it.share_slabs);
-            it.cost = item_cost(problem, &it) * (double)divide_up(it.slab_items * it.block_items, units);
+            it.share_blocks = rnl_divide_up(it.channel_blocks, i);
+            it.block_items = rnl_divide_up(it.channel_blocks, it.share_blocks);
+            it.share_slabs = rnl_divide_up(it.slabs, j);
+            it.slab_items = rnl_divide_up(it.slabs, it.share_slabs);
+            it.cost = item_cost(problem, &it) * (double)rnl_divide_up(it.slab_items * it.block_items, units);
             if (!best.block || it.cost < 0.98 * best.cost)
                 best = it;
         }
     *plan = best;
 }
 
-static bool make_plan(const rnl_device *device, const rnl_conv_problem *problem, winograd_plan *out_plan)
+static bool has_shape(const rnl_conv_problem *problem)
+{
+    for (size_t i = 0; i < 3; ++i)
+        if (problem->taps[i] != (i == 0 ? 1 : 3) || problem->stride[i] != 1 || problem->dilation[i] != 1)
+            return false;
+    return !problem->transposed && problem->groups == 1 && problem->src_size[0] == 1 && problem->dst_size[0] == 1 &&
+           problem->pad[0] == 0 && problem->weight->dtype == RNL_F32 && problem->weight->rank == 4;
+}
+
+static bool is_large_enough(const rnl_conv_problem *problem)
+{
+    return problem->channels >= 16 && problem->filters >= 16;
+}
+
+uint32_t rnl_conv_winograd_blocks(const rnl_device *device, const rnl_conv_problem *problem)
+{
+    uint32_t count = 0;
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; ++i)
+        count += blocks[i].vector == device->vector_width;
+    return has_shape(problem) && is_large_enough(problem) ? count : 0;
+}
+
+uint64_t rnl_conv_winograd_list(void)
+{
+    return rnl_hash_bytes(blocks, sizeof blocks).low;
+}
+
+/* As measured: a number below `panels` is a tile of panels, one above it a block of ours. */
+static uint32_t measured_variant(const rnl_device *device, const rnl_conv_problem *problem, uint32_t panels)
+{
+    const uint32_t own = rnl_conv_winograd_blocks(device, problem);
+    return own == 0 ? RNL_TUNING_NONE
+                    : rnl_tuning_get((rnl_device *)(uintptr_t)device, rnl_conv_panel_hash(problem), panels + own);
+}
+
+/* The cheapest way, or that of `wanted`, the number of a block of the device's vectors. */
+static bool plan_blocks(const rnl_device *device, const rnl_conv_problem *problem, uint32_t wanted,
+                        winograd_plan *out_plan)
 {
     winograd_plan best = {0};
-    const int64_t across = divide_up(problem->dst_size[2], SIDE), down = divide_up(problem->dst_size[1], SIDE);
+    uint32_t number = 0;
+    const int64_t across = rnl_divide_up(problem->dst_size[2], SIDE), down = rnl_divide_up(problem->dst_size[1], SIDE);
     int64_t tiles = problem->batch;
     if (__builtin_mul_overflow(tiles, across, &tiles) || __builtin_mul_overflow(tiles, down, &tiles) ||
         tiles > INT32_MAX / 256 || tiles < 1 || problem->channels > 1 << 16 || problem->filters > 1 << 24)
         return false;
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; ++i) {
-        if (blocks[i].vector != device->vector_width)
+        if (blocks[i].vector != device->vector_width || (wanted != RNL_TUNING_NONE && wanted != number++))
             continue;
         winograd_plan plan = {.block = &blocks[i], .tiles = tiles};
-        plan.slabs = divide_up(tiles, blocks[i].rows);
-        plan.channel_blocks = divide_up(problem->filters, blocks[i].vector * blocks[i].vectors);
+        plan.slabs = rnl_divide_up(tiles, blocks[i].rows);
+        plan.channel_blocks = rnl_divide_up(problem->filters, blocks[i].vector * blocks[i].vectors);
         choose_shares(device, problem, &plan);
         if (!best.block || plan.cost < WORTHWHILE * best.cost)
             best = plan;
@@ -98,19 +129,28 @@ static bool make_plan(const rnl_device *device, const rnl_conv_problem *problem,
     return true;
 }
 
-int64_t rnl_conv_winograd_scratch(const rnl_device *device, const rnl_conv_problem *problem)
+/* As measured, else as estimated. */
+static bool make_plan(const rnl_device *device, const rnl_conv_problem *problem, winograd_plan *out_plan)
 {
-    winograd_plan plan;
-    return make_plan(device, problem, &plan) ? plan.slab_items * plan.block_items * plan.own_floats : 0;
+    const uint32_t panels = rnl_conv_panel_tiles(device), variant = measured_variant(device, problem, panels);
+    const bool is_own = variant != RNL_TUNING_NONE && variant >= panels;
+    return plan_blocks(device, problem, is_own ? variant - panels : RNL_TUNING_NONE, out_plan);
 }
 
-static bool has_shape(const rnl_conv_problem *problem)
+static int64_t plan_floats(const winograd_plan *plan)
 {
-    for (size_t i = 0; i < 3; ++i)
-        if (problem->taps[i] != (i == 0 ? 1 : 3) || problem->stride[i] != 1 || problem->dilation[i] != 1)
-            return false;
-    return !problem->transposed && problem->groups == 1 && problem->src_size[0] == 1 && problem->dst_size[0] == 1 &&
-           problem->pad[0] == 0 && problem->src->dtype == RNL_F32 && problem->weight->rank == 4;
+    return plan->slab_items * plan->block_items * plan->own_floats;
+}
+
+/* For any way: another may be measured before the step is made. */
+int64_t rnl_conv_winograd_scratch(const rnl_device *device, const rnl_conv_problem *problem)
+{
+    int64_t most = 0;
+    winograd_plan plan;
+    for (uint32_t i = 0; i < sizeof blocks / sizeof *blocks; ++i)
+        if (plan_blocks(device, problem, i, &plan) && plan_floats(&plan) > most)
+            most = plan_floats(&plan);
+    return most;
 }
 
 bool rnl_conv_winograd_applies(const rnl_device *device, const void *data)
@@ -120,7 +160,7 @@ bool rnl_conv_winograd_applies(const rnl_device *device, const void *data)
     const int64_t given = scratch && scratch->dtype == RNL_F32 ? rnl_view_elements(scratch) : 0;
     winograd_plan plan;
     return problem->winograd && rnl_device_is_cpu(device) && has_shape(problem) && make_plan(device, problem, &plan) &&
-           plan.slab_items * plan.block_items * plan.own_floats <= given;
+           plan_floats(&plan) <= given;
 }
 
 static double larger(double a, double b)
@@ -134,11 +174,15 @@ bool rnl_conv_winograd_pays(const rnl_device *device, const void *data)
     const rnl_conv_problem *problem = data;
     const double pixels = (double)problem->batch * (double)problem->dst_size[1] * (double)problem->dst_size[2];
     const double products = 9.0 * (double)problem->channels * (double)problem->filters;
+    const uint32_t panels = rnl_conv_panel_tiles(device), variant = measured_variant(device, problem, panels);
     winograd_plan plan;
-    if (problem->channels < 16 || problem->filters < 16 || !make_plan(device, problem, &plan))
+    if (variant != RNL_TUNING_NONE)
+        return variant >= panels;
+    if (!is_large_enough(problem) || !make_plan(device, problem, &plan))
         return false;
-    const double direct = pixels * products / (double)device->vector_width / (double)unit_count(device);
-    return GAIN * larger(plan.cost, 4 * 4 * products / BYTES_A_CYCLE) < larger(direct, 4 * products / BYTES_A_CYCLE);
+    const double direct = pixels * products / (double)device->vector_width / (double)rnl_device_units(device);
+    const double others = larger(direct, 4 * products / BYTES_A_CYCLE) / (problem->pairs ? 2 : 1);
+    return GAIN * larger(plan.cost, 4 * 4 * products / BYTES_A_CYCLE) < others;
 }
 
 static void add_own(rnl_step_builder *step, const rnl_conv_problem *problem, const winograd_plan *plan)
@@ -154,10 +198,12 @@ rnl_status rnl_conv_winograd_append(rnl_step_list *list, const char *name, const
     rnl_step_builder step;
     if (!make_plan(list->device, &problem, &plan))
         return FAIL(RNL_INTERNAL, "%s does not apply to this convolution", name);
-    const int64_t floats = plan.slab_items * plan.block_items * plan.own_floats;
+    const int64_t floats = plan_floats(&plan);
     problem.index64 |= problem.scratch->offset + floats > INT32_MAX - 65536;
     const rnl_conv_tile tile = {.vector = plan.block->vector, .pixels = plan.block->rows};
     rnl_step_begin(&step, list, name, problem.index64);
+    step.step.problem = rnl_conv_panel_hash(&problem);
+    step.step.variants = rnl_conv_panel_tiles(list->device) + rnl_conv_winograd_blocks(list->device, &problem);
     rnl_conv_add_defines(&step, &problem, &tile);
     rnl_step_define(&step, "NB=%lld", (long long)plan.block->vectors);
     add_own(&step, &problem, &plan);

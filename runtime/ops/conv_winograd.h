@@ -15,6 +15,10 @@ typedef struct rnl_winograd_layout {
 } rnl_winograd_layout;
 rnl_winograd_layout rnl_winograd_find_layout(const int64_t shape[4]);
 
+/* Ways to do this convolution: its variants behind those of panels, see rnl_conv_panel_hash(). 0: it is none for it. */
+uint32_t rnl_conv_winograd_blocks(const rnl_device *device, const rnl_conv_problem *problem);
+/* A hash of all blocks. */
+uint64_t rnl_conv_winograd_list(void);
 /* The floats of params.scratch that it wants. */
 int64_t rnl_conv_winograd_scratch(const rnl_device *device, const rnl_conv_problem *problem);
 bool rnl_conv_winograd_applies(const rnl_device *device, const void *problem);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/execute.h"
 #include "base/memory.h"
+#include "device/trace.h"
+#include "ops/describe_step.h"
 #include "ops/gemm.h"
 #include <string.h>
 
@@ -212,9 +214,13 @@ static rnl_status enqueue_kernel(rnl_stream *stream, rnl_kernel_set *set, const 
     TRY(set_args(entry, list, step, slots, slot_count));
     const rnl_range range = fit_range(set->device, &step->range, entry);
     TRY(check_once(set->device, entry, &range));
-    TRY(rnl_kernel_enqueue(stream, entry->kernel, &range), "launching %s of %s", step->kernel,
-        rnl_program_name(step->program));
-    return RNL_OK;
+    rnl_stream_call_kernel(stream, step->kernel);
+    rnl_watch watch;
+    rnl_watch_begin(&watch, stream);
+    const rnl_status status = rnl_watch_end(&watch, rnl_kernel_enqueue(stream, entry->kernel, &range));
+    if (status == RNL_OK && !watch.is_on)
+        return RNL_OK;
+    return rnl_step_describe(&watch, list, step, &range, slots, status);
 }
 
 static rnl_status enqueue_clblast(rnl_stream *stream, const rnl_clblast_gemm *gemm, const rnl_slot_memory *slots,
@@ -228,7 +234,12 @@ static rnl_status enqueue_clblast(rnl_stream *stream, const rnl_clblast_gemm *ge
     placed.a_offset += a->offset_bytes / bytes;
     placed.b_offset += b->offset_bytes / bytes;
     placed.c_offset += c->offset_bytes / bytes;
-    return rnl_clblast_run(stream, &placed, a->memory, b->memory, c->memory);
+    rnl_stream_call_kernel(stream, "CLBlast");
+    rnl_watch watch;
+    rnl_watch_begin(&watch, stream);
+    rnl_status status = rnl_watch_end(&watch, rnl_clblast_run(stream, &placed, a->memory, b->memory, c->memory));
+    rnl_watch_tell(&watch, "clblast", "", "");
+    return rnl_stream_fail(stream, status);
 }
 
 rnl_status rnl_step_enqueue(rnl_stream *stream, rnl_kernel_set *set, const rnl_step_list *list, size_t step_index,
@@ -243,4 +254,13 @@ rnl_status rnl_step_enqueue(rnl_stream *stream, rnl_kernel_set *set, const rnl_s
         break;
     }
     return enqueue_kernel(stream, set, list, step, slots, slot_count);
+}
+
+rnl_status rnl_slot_read(rnl_stream *stream, const rnl_slot_memory *slot, size_t offset_bytes, size_t size_bytes,
+                         void *out_bytes)
+{
+    TRY(rnl_stream_check(stream));
+    return rnl_stream_fail(
+        stream, CL(clEnqueueReadBuffer(stream->queue, slot->memory, CL_TRUE, slot->offset_bytes + offset_bytes,
+                                       size_bytes, out_bytes, 0, NULL, NULL)));
 }

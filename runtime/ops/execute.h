@@ -21,6 +21,10 @@ typedef struct rnl_slot_memory {
     size_t offset_bytes;
 } rnl_slot_memory;
 
+/* Waits for what was enqueued before, and reads part of a slot. */
+RNL_API RNL_NODISCARD rnl_status rnl_slot_read(rnl_stream *stream, const rnl_slot_memory *slot, size_t offset_bytes,
+                                               size_t size_bytes, void *out_bytes);
+
 /*
  * Enqueues one step of the list. `slots[i]` is the memory of slot i. A local size above the kernel's own limit is
  * reduced for kernels that allow it (range.local is a wish for kernels without barriers, whose global size needs no

@@ -64,29 +64,37 @@ static void add_rows(rnl_step_builder *step, const rnl_dims *dims)
     rnl_step_range(step, 1, (size_t[3]){(size_t)((rows + each - 1) / each)}, (size_t[3]){1});
 }
 
-static rnl_status append(rnl_step_list *list, const rnl_dims *dims, size_t axis, const rnl_view *data,
+typedef enum gather_way { PORTABLE, ROWS, LOOSE } gather_way;
+
+static rnl_status append(rnl_step_list *list, gather_way way, const rnl_dims *dims, size_t axis, const rnl_view *data,
                          const rnl_view *indices, const rnl_view *dst, bool index64)
 {
-    const bool rows = has_rows(list->device, dims);
+    static const char *const names[] = {"gather:portable", "gather:rows", "gather:loose"};
+    static const char *const kernels[] = {"gather", "gather_rows", "gather_loose"};
     rnl_step_builder step;
-    rnl_step_begin(&step, list, rows ? "gather:rows" : "gather:portable", index64);
+    rnl_view source = *data;
+    if (way == LOOSE) {
+        source.dtype = RNL_U8;
+        source.offset *= (int64_t)rnl_dtype_bytes(data->dtype);
+    }
+    rnl_step_begin(&step, list, names[way], index64 || source.offset > INT32_MAX);
     rnl_step_type(&step, "T", rnl_dtype_bits(dst->dtype));
     rnl_step_type(&step, "T_INDEX", indices->dtype);
     rnl_step_view(&step, dst);
-    rnl_step_view(&step, data);
+    rnl_step_view(&step, &source);
     rnl_step_view(&step, indices);
     rnl_step_index(&step, data->shape[axis]);
     rnl_step_index(&step, data->stride[axis]);
     rnl_step_rows(&step, dims);
-    if (rows)
+    if (way != PORTABLE)
         add_rows(&step, dims);
     step.step.bytes = 2 * (uint64_t)rnl_view_elements(dst) * rnl_dtype_bytes(dst->dtype) +
                       (uint64_t)rnl_view_elements(indices) * rnl_dtype_bytes(indices->dtype);
     rnl_step_writes(&step, dst->slot);
-    return rnl_step_end(&step, "gather.cl", rows ? "gather_rows" : "gather");
+    return rnl_step_end(&step, "gather.cl", kernels[way]);
 }
 
-rnl_status rnl_op_gather(rnl_step_list *list, size_t axis, const rnl_view *data, const rnl_view *indices,
+static rnl_status gather(rnl_step_list *list, bool loose, size_t axis, const rnl_view *data, const rnl_view *indices,
                          const rnl_view *dst)
 {
     bool index64 = false;
@@ -98,7 +106,22 @@ rnl_status rnl_op_gather(rnl_step_list *list, size_t axis, const rnl_view *data,
     if (data->shape[axis] == 0)
         return FAIL(RNL_INVALID_ARGUMENT, "Gather from axis %zu, which has size 0", axis);
     collect_dims(axis, data, indices, dst, &dims);
-    return append(list, &dims, axis, data, indices, dst, index64);
+    const bool rows = has_rows(list->device, &dims);
+    if (loose && !rows)
+        return FAIL(RNL_UNIMPLEMENTED, "what lies anywhere is gathered by rows, on CPUs");
+    return append(list, loose ? LOOSE : rows ? ROWS : PORTABLE, &dims, axis, data, indices, dst, index64);
+}
+
+rnl_status rnl_op_gather(rnl_step_list *list, size_t axis, const rnl_view *data, const rnl_view *indices,
+                         const rnl_view *dst)
+{
+    return gather(list, false, axis, data, indices, dst);
+}
+
+rnl_status rnl_op_gather_loose(rnl_step_list *list, size_t axis, const rnl_view *data, const rnl_view *indices,
+                               const rnl_view *dst)
+{
+    return gather(list, true, axis, data, indices, dst);
 }
 
 static rnl_status check_elements(size_t axis, const rnl_view *data, const rnl_view *indices, const rnl_view *dst)
@@ -133,5 +156,6 @@ rnl_status rnl_op_gather_elements(rnl_step_list *list, size_t axis, const rnl_vi
         dims.stride[2][i] = indices->stride[i];
     }
     rnl_dims_coalesce(&dims);
-    return append(list, &dims, axis, data, indices, dst, index64);
+    const gather_way way = has_rows(list->device, &dims) ? ROWS : PORTABLE;
+    return append(list, way, &dims, axis, data, indices, dst, index64);
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/gemm_bf16.h"
+#include "base/memory.h"
 #include "base/status.h"
+#include "ops/deterministic.h"
 #include "ops/implementation.h"
 #include "ops/instruction.h"
 #include <stdlib.h>
@@ -10,11 +12,6 @@
 #define WIDTH 16 /* of a vector */
 #define MOST_ROWS 8
 #define MOST_TILES 8
-
-static int64_t divide_up(int64_t a, int64_t b)
-{
-    return a / b + (a % b != 0);
-}
 
 /* False where another implementation is forced: its packed form is another. */
 static bool is_wanted(void)
@@ -28,8 +25,8 @@ static bool find_panels(const rnl_view *b, rnl_gemm_panels *out_panels)
     rnl_gemm_panels panels = {.width = PANEL, .matrices = 1};
     if (b->rank < 2 || b->dtype != RNL_BF16 || rnl_view_elements(b) <= 0)
         return false;
-    const int64_t rows = divide_up(b->shape[b->rank - 2], 2);
-    panels.panels = divide_up(b->shape[b->rank - 1], PANEL);
+    const int64_t rows = rnl_divide_up(b->shape[b->rank - 2], 2);
+    panels.panels = rnl_divide_up(b->shape[b->rank - 1], PANEL);
     for (size_t i = 0; i + 2 < b->rank; ++i)
         if (b->shape[i] != 1 && b->stride[i] != 0 &&
             __builtin_mul_overflow(panels.matrices, b->shape[i], &panels.matrices))
@@ -115,14 +112,15 @@ bool rnl_gemm_bf16_pays(const rnl_device *device, const void *data)
 {
     const rnl_gemm_problem *problem = data;
     (void)device;
-    return problem->packed || (problem->m >= 4 && problem->n >= 4 && problem->k >= 2);
+    return problem->packed ||
+           (rnl_count_to_choose_by(problem->m, RNL_DETERMINISTIC_ROWS) >= 4 && problem->n >= 4 && problem->k >= 2);
 }
 
 /* Tiles of rows that a work-item computes: its start is worth that of a few, as long as all threads have enough
  * work-items to end together. */
 static int32_t tiles_of(const rnl_device *device, const rnl_gemm_problem *p, int64_t rows)
 {
-    const int64_t row_tiles = divide_up(p->m, rows), columns = divide_up(p->n, PANEL);
+    const int64_t row_tiles = rnl_divide_up(p->m, rows), columns = rnl_divide_up(p->n, PANEL);
     int32_t tiles = 1;
     while (tiles < MOST_TILES &&
            row_tiles / (2 * tiles) * columns * rnl_dims_elements(&p->batch) >= 16 * (int64_t)device->info.compute_units)
@@ -134,7 +132,7 @@ static rnl_status append_product(rnl_step_list *list, const char *name, const rn
 {
     const int64_t rows = rnl_gemm_tile_rows(MOST_ROWS, p->m);
     const int32_t tiles = tiles_of(list->device, p, rows);
-    const size_t items[3] = {(size_t)divide_up(p->m, rows * tiles), (size_t)divide_up(p->n, PANEL),
+    const size_t items[3] = {(size_t)rnl_divide_up(p->m, rows * tiles), (size_t)rnl_divide_up(p->n, PANEL),
                              (size_t)rnl_dims_elements(&p->batch)};
     static const size_t local[3] = {1, 1, 1};
     rnl_step_builder step;

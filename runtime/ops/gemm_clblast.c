@@ -6,7 +6,8 @@
 #include "ops/gemm_clblast.h"
 #include "base/memory.h"
 #include "device/buffer.h"
-#include "device/stream.h"
+#include "device/trace.h"
+#include "ops/deterministic.h"
 #include "ops/gemm_problem.h"
 #include "ops/map.h"
 #include <clblast_c.h>
@@ -87,7 +88,8 @@ bool rnl_gemm_clblast_applies(const rnl_device *device, const void *data)
 bool rnl_gemm_clblast_pays(const rnl_device *device, const void *data)
 {
     const rnl_gemm_problem *problem = data;
-    return device->info.type == RNL_DEVICE_GPU && device->info.vendor_id != RNL_VENDOR_NVIDIA &&
+    return !rnl_is_deterministic() && device->info.type == RNL_DEVICE_GPU &&
+           device->info.vendor_id != RNL_VENDOR_NVIDIA &&
            (double)problem->m * (double)problem->n * (double)problem->k >= SMALLEST_WORK;
 }
 
@@ -118,6 +120,7 @@ rnl_status rnl_gemm_clblast_append(rnl_step_list *list, const char *name, const 
                                                  .gemm_at = (uint32_t)list->gemm_count++,
                                                  .write_slot = problem->dst->slot,
                                                  .write_slot_2 = RNL_NO_SLOT,
+                                                 .write_slot_3 = RNL_NO_SLOT,
                                                  .flops = rnl_gemm_flops(problem),
                                                  .bytes = rnl_gemm_bytes(problem)};
     return RNL_OK;
@@ -164,8 +167,10 @@ static void forget_device(rnl_device *device)
 {
     (void)device;
     pthread_mutex_lock(&clblast_lock);
-    if (--devices_in_use == 0)
+    if (--devices_in_use == 0 && rnl_cl_begin()) {
         CLBlastClearCache();
+        (void)rnl_cl_end(CL_SUCCESS);
+    }
     pthread_mutex_unlock(&clblast_lock);
 }
 
@@ -195,16 +200,17 @@ rnl_status rnl_clblast_use(rnl_device *device, const uint32_t sets[RNL_CLBLAST_K
     return status;
 }
 
-static CLBlastStatusCode call(rnl_stream *stream, const rnl_clblast_gemm *g, cl_mem a, cl_mem b, cl_mem c)
+static CLBlastStatusCode call(rnl_stream *stream, const rnl_clblast_gemm *g, cl_mem a, cl_mem b, cl_mem c,
+                              cl_event *event)
 {
     const CLBlastTranspose a_form = g->a_transposed ? CLBlastTransposeYes : CLBlastTransposeNo;
     const CLBlastTranspose b_form = g->b_transposed ? CLBlastTransposeYes : CLBlastTransposeNo;
     if (g->batch == 1)
         return CLBlastSgemm(CLBlastLayoutRowMajor, a_form, b_form, g->m, g->n, g->k, g->alpha, a, g->a_offset, g->a_ld,
-                            b, g->b_offset, g->b_ld, g->beta, c, g->c_offset, g->c_ld, &stream->queue, NULL);
+                            b, g->b_offset, g->b_ld, g->beta, c, g->c_offset, g->c_ld, &stream->queue, event);
     return CLBlastSgemmStridedBatched(CLBlastLayoutRowMajor, a_form, b_form, g->m, g->n, g->k, g->alpha, a, g->a_offset,
                                       g->a_ld, g->a_batch_stride, b, g->b_offset, g->b_ld, g->b_batch_stride, g->beta,
-                                      c, g->c_offset, g->c_ld, g->c_batch_stride, g->batch, &stream->queue, NULL);
+                                      c, g->c_offset, g->c_ld, g->c_batch_stride, g->batch, &stream->queue, event);
 }
 
 rnl_status rnl_clblast_run(rnl_stream *stream, const rnl_clblast_gemm *gemm, cl_mem a, cl_mem b, cl_mem c)
@@ -217,10 +223,15 @@ rnl_status rnl_clblast_run(rnl_stream *stream, const rnl_clblast_gemm *gemm, cl_
     TRY(check_memory(b, bytes.b));
     TRY(check_memory(c, bytes.c));
     rnl_stream_enter(stream);
+    /* Its event is its last kernel's: several are timed by waiting. */
+    cl_event *event = stream->track ? rnl_track_begin(stream->track, rnl_stream_take_call(stream), 0, true) : NULL;
     pthread_mutex_lock(&clblast_lock);
     begin_device(device);
-    const CLBlastStatusCode code = call(stream, gemm, a, b, c);
+    const int code = RNL_CL_GUARD((cl_int)call(stream, gemm, a, b, c, event));
     pthread_mutex_unlock(&clblast_lock);
+    rnl_stream_end(stream, RNL_OK);
+    if (code == RNL_CL_ENDING)
+        return rnl_stream_fail(stream, rnl_cl_status(code, "CLBlast"));
     if (code != CLBlastSuccess)
         return rnl_stream_fail(stream, rnl_error_set(RNL_INTERNAL, code, "CLBlast's matrix product failed (%d)", code));
     atomic_fetch_add_explicit(&device->kernels_launched, 1, memory_order_relaxed);

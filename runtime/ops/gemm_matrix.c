@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/gemm_matrix.h"
+#include "base/memory.h"
 #include "base/status.h"
+#include "ops/deterministic.h"
 #include "ops/implementation.h"
 
 /* A work-group's tile and its sub-groups: sums stay in registers, two tiles of each factor in local memory. */
@@ -58,12 +60,7 @@ bool rnl_gemm_matrix_pays(const rnl_device *device, const void *data)
 {
     const rnl_gemm_problem *problem = data;
     (void)device;
-    return problem->m >= 32 && problem->n >= 32 && problem->k >= 16;
-}
-
-static int64_t divide_up(int64_t a, int64_t b)
-{
-    return a / b + (a % b != 0);
+    return rnl_count_to_choose_by(problem->m, RNL_DETERMINISTIC_ROWS) >= 32 && problem->n >= 32 && problem->k >= 16;
 }
 
 rnl_status rnl_gemm_matrix_append(rnl_step_list *list, const char *name, const void *data)
@@ -78,7 +75,7 @@ rnl_status rnl_gemm_matrix_append_with(int instruction, rnl_step_list *list, con
     rnl_step_builder step;
     if (!kind)
         return FAIL(RNL_INTERNAL, "%s does not apply to this matrix product", name);
-    const int64_t groups = divide_up(problem->m, kind->rows) * divide_up(problem->n, kind->columns);
+    const int64_t groups = rnl_divide_up(problem->m, kind->rows) * rnl_divide_up(problem->n, kind->columns);
     const size_t items = (size_t)items_of(kind);
     rnl_step_begin(&step, list, name, problem->index64);
     rnl_step_type(&step, "T", problem->dst->dtype);

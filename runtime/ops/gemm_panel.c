@@ -5,6 +5,7 @@
  */
 #include "ops/gemm_panel.h"
 #include "base/status.h"
+#include "ops/deterministic.h"
 #include "ops/implementation.h"
 
 static int64_t given_floats(const rnl_gemm_problem *problem)
@@ -36,7 +37,8 @@ bool rnl_gemm_panel_pays(const rnl_device *device, const void *data)
     if (!rnl_device_is_cpu(device) || problem->n < 4 || problem->k < 4 ||
         !rnl_gemm_panel_plan_make(device, problem, given_floats(problem), &plan))
         return false;
-    return !plan.packs || problem->m > 16 || (problem->m >= 8 && (problem->a_k != 1 || problem->b_k != 1));
+    const int64_t rows = rnl_count_to_choose_by(problem->m, RNL_DETERMINISTIC_ROWS);
+    return !plan.packs || rows > 16 || (rows >= 8 && (problem->a_k != 1 || problem->b_k != 1));
 }
 
 /* The product with its second factor in panels, which a step in front of it makes. */

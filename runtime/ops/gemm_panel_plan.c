@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/memory.h"
 #include "ops/gemm_panel.h"
 #include "ops/implementation.h"
 #include "ops/tuning.h"
@@ -27,11 +28,6 @@ static const panel_tile tiles[] = {
 /* Panels read side by side that meet in a first cache's sets; where b lies as it does, they are one stretch. */
 #define MANY_PANELS 8
 #define MANY_PANELS_ROWS 2
-
-static int64_t divide_up(int64_t a, int64_t b)
-{
-    return a / b + (a % b != 0);
-}
 
 static int64_t larger(int64_t a, int64_t b)
 {
@@ -63,7 +59,7 @@ static const panel_tile *estimate_tile(const rnl_device *device, const rnl_gemm_
         if (it->width != device->vector_width || (best && it->rows >= 2 * problem->m) ||
             (it->rows <= MANY_PANELS_ROWS && it->count == MANY_PANELS && problem->packed))
             continue;
-        const double cycles = (double)divide_up(problem->m, it->rows) * slab_cycles(it, panels, problem->k);
+        const double cycles = (double)rnl_divide_up(problem->m, it->rows) * slab_cycles(it, panels, problem->k);
         const double worthwhile = best_cycles < SMALL_CYCLES ? WORTHWHILE_SMALL : WORTHWHILE;
         if (!best || cycles < worthwhile * best_cycles) {
             best = it;
@@ -116,15 +112,15 @@ static int64_t share_of(int64_t panels, int64_t most, int64_t count)
 {
     if (most >= panels)
         return panels;
-    const int64_t shares = divide_up(panels, larger(most / count, 1) * count);
-    return divide_up(divide_up(panels, shares), count) * count;
+    const int64_t shares = rnl_divide_up(panels, larger(most / count, 1) * count);
+    return rnl_divide_up(rnl_divide_up(panels, shares), count) * count;
 }
 
 /* Some microseconds' worth, but work for every processor. */
 static void share_work(const rnl_device *device, const rnl_gemm_problem *problem, const panel_tile *tile,
                        rnl_gemm_panel_plan *plan)
 {
-    const int64_t slabs = divide_up(problem->m, tile->rows), panels = plan->panels.panels;
+    const int64_t slabs = rnl_divide_up(problem->m, tile->rows), panels = plan->panels.panels;
     const int64_t wanted = ITEMS_OF_A_THREAD * larger(device->info.compute_units, 1);
     const int64_t batches = larger(rnl_dims_elements(&problem->batch), 1);
     int64_t most = CACHED_FLOATS / plan->vector / problem->k;
@@ -134,13 +130,13 @@ static void share_work(const rnl_device *device, const rnl_gemm_problem *problem
         most = CACHED_FLOATS / plan->vector / BLOCK_DEPTH;
     }
     /* Where there are too few slabs to go round, columns are shared too. */
-    const int64_t fair = panels / divide_up(wanted, slabs * batches);
+    const int64_t fair = panels / rnl_divide_up(wanted, slabs * batches);
     plan->share_panels = share_of(panels, most < fair ? most : fair, tile->count);
-    plan->column_items = divide_up(panels, plan->share_panels);
+    plan->column_items = rnl_divide_up(panels, plan->share_panels);
     const int64_t enough = (int64_t)(ITEM_CYCLES / slab_cycles(tile, plan->share_panels, problem->k)) + 1;
     const int64_t spread = larger(slabs * plan->column_items * batches / wanted, 1);
     plan->share_slabs = enough < spread ? enough : spread;
-    plan->row_items = divide_up(slabs, plan->share_slabs);
+    plan->row_items = rnl_divide_up(slabs, plan->share_slabs);
 }
 
 /* b is better copied than read where it lies. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One row times a matrix on CPUs: as fast as memory gives the matrix, read where it lies. */
+#include "ops/deterministic.h"
 #include "ops/gemm_problem.h"
 #include "ops/implementation.h"
 
@@ -19,8 +20,8 @@ bool rnl_gemm_row_applies(const rnl_device *device, const void *data)
 bool rnl_gemm_row_pays(const rnl_device *device, const void *data)
 {
     const rnl_gemm_problem *problem = data;
-    return rnl_device_is_cpu(device) && problem->k >= 8 && problem->n >= 512 && problem->n <= INT64_MAX / problem->k &&
-           problem->n * problem->k >= FAR_ELEMENTS;
+    return !rnl_is_deterministic() && rnl_device_is_cpu(device) && problem->k >= 8 && problem->n >= 512 &&
+           problem->n <= INT64_MAX / problem->k && problem->n * problem->k >= FAR_ELEMENTS;
 }
 
 /* The further away memory is the longer it likes what is read at a time; else threads should finish together. */

@@ -37,6 +37,11 @@ rnl_status rnl_implementation_append(const rnl_implementation *implementations, 
     return it->append(list, it->name, problem);
 }
 
+int64_t rnl_device_units(const rnl_device *device)
+{
+    return device->info.compute_units > 0 ? (int64_t)device->info.compute_units : 1;
+}
+
 bool rnl_device_is_cpu(const rnl_device *device)
 {
     return device->info.type == RNL_DEVICE_CPU && !device->info.emulated;

@@ -33,5 +33,7 @@ RNL_API void rnl_group_of_64(const size_t items[3], size_t out_local[3]);
 RNL_API void rnl_tile_group(const rnl_device *device, const size_t items[3], size_t out_local[3]);
 /* A CPU's own driver: work-items run one after the other, and caches matter more than neighbouring accesses. */
 RNL_API bool rnl_device_is_cpu(const rnl_device *device);
+/* Its compute units; 1 where the driver does not say. */
+int64_t rnl_device_units(const rnl_device *device);
 
 #endif

@@ -27,7 +27,7 @@ typedef enum rnl_instruction {
  * Tried at the first call for a device, which remembers it. Always false with RUNNEL_INSTRUCTIONS=off in the
  * environment. Any thread.
  */
-bool rnl_device_runs(const rnl_device *device, rnl_instruction which);
+RNL_API bool rnl_device_runs(const rnl_device *device, rnl_instruction which);
 /* What its kernels are compiled with: "VNNI". */
 const char *rnl_instruction_define(rnl_instruction which);
 /* Tries it now, on devices where that is worthwhile: it compiles, runs and gives the values that it should. */

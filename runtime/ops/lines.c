@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/lines.h"
+#include "ops/deterministic.h"
 #include "ops/implementation.h"
 
 #define MOST_ROWS 32768    /* of a range's second dimension */
@@ -37,7 +38,7 @@ bool rnl_lines_take_groups(const rnl_device *device, int64_t lines, int64_t leng
     return !rnl_device_is_cpu(device) && !device->info.emulated &&
            device->info.max_work_group_size >= RNL_LINES_GROUP &&
            device->info.local_memory_bytes >= RNL_LINES_GROUP * 2 * sizeof(double) && length >= SHORTEST_GROUP &&
-           lines < MANY_LINES;
+           rnl_count_to_choose_by(lines, 1) < MANY_LINES;
 }
 
 void rnl_lines_groups(rnl_step_builder *step, int64_t lines)

@@ -8,15 +8,16 @@
 /*
  * X(name, sources). p0 and p1 are the parameters. Comparisons and logic write BOOL; SELECT is cond ? a : b; CLIP is
  * (x, low, high); NORMALIZE is (x, scale, bias, mean, variance) with epsilon p0. COPY also casts, as ONNX's Cast does.
- * ISINF takes positive infinity when p0 is not 0, negative when p1 is not. Shifts by a negative number, or by as many
- * bits as there are or more, leave copies of the sign (SHIFT_RIGHT) or nothing.
+ * GELU_SUM is GELU with errors like those of 1 + erf, of |x| and not of a small result. ISINF takes positive infinity
+ * when p0 is not 0, negative when p1 is not. Shifts by a negative number, or by as many bits as there are or more,
+ * leave copies of the sign (SHIFT_RIGHT) or nothing.
  */
 /* Laid out by hand: clang-format finds no end in it. */
 /* clang-format off */
 #define RNL_MAP_LIST(X) \
     X(COPY, 1) X(NEG, 1) X(ABS, 1) X(SIGN, 1) X(SQRT, 1) X(RECIPROCAL, 1) X(EXP, 1) X(LOG, 1) \
     X(TANH, 1) X(SIGMOID, 1) X(RELU, 1) X(LEAKY_RELU, 1) X(ELU, 1) X(SELU, 1) X(SOFTPLUS, 1) \
-    X(SOFTSIGN, 1) X(ERF, 1) X(GELU, 1) X(GELU_TANH, 1) X(HARD_SIGMOID, 1) X(HARD_SWISH, 1) \
+    X(SOFTSIGN, 1) X(ERF, 1) X(GELU, 1) X(GELU_TANH, 1) X(GELU_SUM, 1) X(HARD_SIGMOID, 1) X(HARD_SWISH, 1) \
     X(FLOOR, 1) X(CEIL, 1) X(ROUND, 1) X(SIN, 1) X(COS, 1) X(TAN, 1) X(ASIN, 1) X(ACOS, 1) X(ATAN, 1) \
     X(SINH, 1) X(COSH, 1) X(ASINH, 1) X(ACOSH, 1) X(ATANH, 1) X(CELU, 1) X(MISH, 1) X(SWISH, 1) \
     X(SHRINK, 1) X(THRESHOLDED_RELU, 1) X(NOT, 1) X(ISNAN, 1) X(ISINF, 1) X(BIT_NOT, 1) X(ADD, 2) X(SUB, 2) \

@@ -34,6 +34,7 @@ static const rnl_map_row rows[RNL_MAP_COUNT] = {
     ROW(ERF, "Erf", FLOATS),
     ROW(GELU, "Gelu", FLOATS),
     ROW(GELU_TANH, "Gelu (tanh)", FLOATS),
+    ROW(GELU_SUM, "Gelu (sum)", FLOATS),
     WITH(HARD_SIGMOID, "HardSigmoid", FLOATS, 2),
     ROW(HARD_SWISH, "HardSwish", FLOATS),
     ROW(FLOOR, "Floor", FLOATS),

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/nbits.h"
+#include "ops/deterministic.h"
 #include "ops/step_build.h"
 
 #define UNPACKED 128    /* elements that a work-item unpacks, as in nbits.cl */
@@ -107,7 +108,7 @@ rnl_status rnl_op_nbits_unpack(rnl_step_list *list, const rnl_nbits *m, const rn
 int64_t rnl_nbits_rows_most(const rnl_device *device, const rnl_nbits *m)
 {
     (void)device;
-    return rnl_view_exists(m->groups) ? 0 : MOST_ROWS;
+    return rnl_view_exists(m->groups) || rnl_is_deterministic() ? 0 : MOST_ROWS;
 }
 
 rnl_status rnl_op_nbits_rows(rnl_step_list *list, const rnl_nbits *m, const rnl_view *a, const rnl_view *bias,

@@ -79,6 +79,7 @@ typedef struct rnl_step {
     uint32_t gemm_at;              /* RNL_STEP_CLBLAST_GEMM: in the list's `gemms` */
     uint32_t write_slot;           /* what it writes; every other slot argument is only read … */
     uint32_t write_slot_2;         /* … but this one, or RNL_NO_SLOT */
+    uint32_t write_slot_3;         /* … and this one */
     rnl_hash problem;              /* where `variants` is not 0: what there were that many ways to do, see tuning.h */
     uint32_t variants;
     uint64_t flops, bytes; /* arithmetic and memory traffic that the operation needs, for the roofline */

@@ -51,15 +51,18 @@ RNL_API RNL_NODISCARD rnl_status rnl_qgemm_packed_bytes(rnl_device *device, cons
 RNL_API RNL_NODISCARD rnl_status rnl_op_qgemm_pack(rnl_step_list *list, const rnl_view *b, const rnl_view *packed);
 
 /*
- * The same on the host, for one matrix: its element (k, n) is the byte at outer * outer_stride + inner * inner_stride +
- * n * column_stride, where k = outer * inner's number + inner. `target` has the bytes that rnl_qgemm_packed_bytes says
- * of a view of that many rows and columns, and is aligned for int32.
+ * The same on the host, for one matrix: its element (k, n) is the byte at line * line_stride + outer * outer_stride +
+ * inner * inner_stride + n * column_stride, where k = (line * outer's number + outer) * inner's number + inner. Of
+ * several lines, each is filled up with zeros to a multiple of 4. `target` has the bytes that rnl_qgemm_packed_bytes
+ * says of a view of rnl_qgemm_source_rows rows and as many columns, and is aligned for int32.
  */
 typedef struct rnl_qgemm_source {
     rnl_dtype dtype; /* I8 or U8 */
     int64_t outer, inner, columns;
     int64_t outer_stride, inner_stride, column_stride;
+    int64_t lines, line_stride;
 } rnl_qgemm_source;
+RNL_API int64_t rnl_qgemm_source_rows(const rnl_qgemm_source *source);
 RNL_API void rnl_qgemm_pack_host(const rnl_qgemm_source *source, const void *bytes, void *target);
 
 #endif

@@ -4,6 +4,7 @@
  * of packed bytes, and in float. Rows of the first factor are read as they are, or copied where their bytes lie apart.
  */
 #include "base/status.h"
+#include "ops/deterministic.h"
 #include "ops/implementation.h"
 #include "ops/instruction.h"
 #include "ops/map.h"
@@ -65,7 +66,8 @@ bool rnl_qgemm_panel_pays(const rnl_device *device, const void *data)
 {
     const rnl_qgemm_problem *p = data;
     /* A CPU copies rows of b in vectors, faster than it multiplies in single elements. */
-    return p->packed || p->m >= 8 || (rnl_device_is_cpu(device) && (p->b_n == 1 || p->m > 1));
+    const int64_t rows = rnl_count_to_choose_by(p->m, RNL_DETERMINISTIC_ROWS);
+    return p->packed || rows >= 8 || (rnl_device_is_cpu(device) && (p->b_n == 1 || rows > 1));
 }
 
 static rnl_status copy_a(rnl_step_list *list, const rnl_qgemm_problem *p, panel_plan *plan)

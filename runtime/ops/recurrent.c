@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/recurrent.h"
+#include "ops/deterministic.h"
 #include "ops/implementation.h"
 #include "ops/step_build.h"
 
@@ -207,7 +208,8 @@ bool rnl_recurrent_layer_pays(const rnl_device *device, const rnl_recurrent_para
 {
     const sizes s = sizes_of(params, views);
     const bool rows = !rnl_view_exists(&views->y) || s.units <= 1 || views->y.stride[3] == 1;
-    const int64_t each_thread = (s.directions * s.rows + device->info.compute_units - 1) / device->info.compute_units;
+    const int64_t batch = rnl_count_to_choose_by(s.rows, 1);
+    const int64_t each_thread = (s.directions * batch + device->info.compute_units - 1) / device->info.compute_units;
     const int64_t weight_bytes = s.units * s.units * s.gates * 4;
     return rows && vector_of(device, &s, views->state.dtype) > 1 &&
            (each_thread <= 1 ? weight_bytes <= MOST_ROW_BYTES : weight_bytes <= MOST_ROWS_BYTES / each_thread);

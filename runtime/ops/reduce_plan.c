@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/reduce_plan.h"
+#include "ops/deterministic.h"
 #include "ops/implementation.h"
 
 #define GROUP 64       /* as in group.clh */
@@ -19,7 +20,7 @@ static bool groups_pay(const rnl_dims *taken, size_t src_index, int64_t results)
     if (taken->rank == 0)
         return false;
     const int64_t stride = taken->stride[src_index][taken->rank - 1];
-    return taken->shape[taken->rank - 1] >= GROUP && (stride == 1 || results < 256);
+    return taken->shape[taken->rank - 1] >= GROUP && (stride == 1 || rnl_count_to_choose_by(results, 256) < 256);
 }
 
 /* Vectors can run along the innermost dimension: it has stride 1, or, in views behind src, 0. */
@@ -33,6 +34,19 @@ static bool takes_vectors(const rnl_dims *dims, size_t src_index)
             return false;
     }
     return true;
+}
+
+/* A batch may be among the dimensions that are merged with the innermost one: that one alone has to be long enough,
+ * and not be the only one, for then it would be the batch. */
+static bool columns_without_batch(const rnl_view *src, uint32_t axes)
+{
+    size_t kept = 0, last = 0;
+    for (size_t i = 0; i < src->rank; ++i)
+        if (!(axes >> i & 1)) {
+            ++kept;
+            last = i;
+        }
+    return kept > 1 && src->shape[last] >= SMALLEST_VECTOR;
 }
 
 static void share_out(const rnl_device *device, rnl_reduce_plan *plan)
@@ -67,7 +81,8 @@ void rnl_reduce_plan_make(const rnl_device *device, uint32_t axes, const rnl_vie
     const bool vectors = has_vectors(device, views[1]->dtype) && rnl_dims_elements(&plan->taken) > 0;
     if (vectors && takes_vectors(&plan->taken, 1 - kept_only))
         plan->way = RNL_REDUCE_ROWS;
-    else if (vectors && takes_vectors(&plan->kept, 1))
+    else if (vectors && takes_vectors(&plan->kept, 1) &&
+             (!rnl_is_deterministic() || columns_without_batch(views[1], axes)))
         plan->way = RNL_REDUCE_COLUMNS;
     else
         plan->way = has_groups(device) && groups_pay(&plan->taken, 1 - kept_only, plan->results) ? RNL_REDUCE_GROUPS

@@ -46,5 +46,11 @@ RNL_API RNL_NODISCARD rnl_status rnl_op_resize(rnl_step_list *list, const rnl_re
  */
 RNL_API RNL_NODISCARD rnl_status rnl_op_gather(rnl_step_list *list, size_t axis, const rnl_view *data,
                                                const rnl_view *indices, const rnl_view *dst);
+/*
+ * The same where the elements need not lie at a multiple of their size, for CPUs: neighbours in dst's last
+ * dimension are neighbours in data too. Else RNL_UNIMPLEMENTED.
+ */
+RNL_API RNL_NODISCARD rnl_status rnl_op_gather_loose(rnl_step_list *list, size_t axis, const rnl_view *data,
+                                                     const rnl_view *indices, const rnl_view *dst);
 
 #endif

@@ -54,7 +54,8 @@ void rnl_step_begin(rnl_step_builder *builder, rnl_step_list *list, const char *
                                .implementation = implementation,
                                .first_arg = (uint32_t)list->arg_count,
                                .write_slot = RNL_NO_SLOT,
-                               .write_slot_2 = RNL_NO_SLOT};
+                               .write_slot_2 = RNL_NO_SLOT,
+                               .write_slot_3 = RNL_NO_SLOT};
     if (builder->index64)
         rnl_step_define(builder, "INDEX64");
 }
@@ -210,17 +211,26 @@ void rnl_step_rows(rnl_step_builder *builder, const rnl_dims *dims)
 
 void rnl_step_writes(rnl_step_builder *builder, uint32_t slot)
 {
-    uint32_t *write = builder->step.write_slot == RNL_NO_SLOT ? &builder->step.write_slot : &builder->step.write_slot_2;
-    *write = slot;
+    rnl_step *step = &builder->step;
+    uint32_t *writes[] = {&step->write_slot, &step->write_slot_2, &step->write_slot_3};
+    size_t next = 0;
+    while (next < 2 && *writes[next] != RNL_NO_SLOT)
+        next++;
+    *writes[next] = slot;
 }
 
-static rnl_status append(rnl_step_builder *builder, const char *file, const char *kernel)
+static rnl_status find_program(rnl_step_builder *builder, const char *file)
 {
-    rnl_step_list *list = builder->list;
     TRY(builder->status);
     TRY(builder->options.status);
     const char *options = builder->options.data ? builder->options.data : "";
-    TRY(rnl_program_get(list->device, file, options, &builder->step.program));
+    return rnl_program_get(builder->list->device, file, options, &builder->step.program);
+}
+
+static rnl_status append(rnl_step_builder *builder, const char *kernel)
+{
+    rnl_step_list *list = builder->list;
+    TRY(builder->status);
     TRY(rnl_grow(&list->steps, &list->step_capacity, list->step_count + 1, sizeof *list->steps));
     builder->step.kernel = kernel;
     builder->step.arg_count = (uint32_t)list->arg_count - builder->step.first_arg;
@@ -228,13 +238,25 @@ static rnl_status append(rnl_step_builder *builder, const char *file, const char
     return RNL_OK;
 }
 
-rnl_status rnl_step_end(rnl_step_builder *builder, const char *file, const char *kernel)
+static rnl_status end(rnl_step_builder *builder, rnl_status status, const char *kernel)
 {
-    const rnl_status status = append(builder, file, kernel);
+    if (!status)
+        status = append(builder, kernel);
     if (status) {
         builder->list->arg_count = builder->step.first_arg;
         builder->list->value_bytes = builder->first_value;
     }
     rnl_text_free(&builder->options);
     return status;
+}
+
+rnl_status rnl_step_end(rnl_step_builder *builder, const char *file, const char *kernel)
+{
+    return end(builder, find_program(builder, file), kernel);
+}
+
+rnl_status rnl_step_end_program(rnl_step_builder *builder, rnl_program *program, const char *kernel)
+{
+    builder->step.program = program;
+    return end(builder, builder->status, kernel);
 }

@@ -99,5 +99,8 @@ RNL_API void rnl_step_range(rnl_step_builder *builder, uint32_t dimensions, cons
 RNL_API void rnl_step_rows(rnl_step_builder *builder, const rnl_dims *dims);
 RNL_API void rnl_step_writes(rnl_step_builder *builder, uint32_t slot);
 RNL_API RNL_NODISCARD rnl_status rnl_step_end(rnl_step_builder *builder, const char *file, const char *kernel);
+/* The same with a program that is there already; what was defined is left out. */
+RNL_API RNL_NODISCARD rnl_status rnl_step_end_program(rnl_step_builder *builder, rnl_program *program,
+                                                      const char *kernel);
 
 #endif

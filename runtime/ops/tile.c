@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/tile.h"
+#include "base/memory.h"
+#include "ops/deterministic.h"
 
 #define MOST_PARTS 32
 #define MOST_FLOATS (INT64_C(1) << 24) /* of the parts' sums: they should stay in a GPU's cache */
@@ -26,11 +28,6 @@ static const tile_kind kinds[] = {
     {32, 32, 16, 4, 4, 0.30},
 };
 
-static int64_t divide_up(int64_t a, int64_t b)
-{
-    return a / b + (a % b != 0);
-}
-
 static int64_t items_of(int64_t rows, int64_t columns, int64_t item_rows, int64_t item_columns)
 {
     return rows / item_rows * (columns / item_columns);
@@ -55,17 +52,17 @@ static bool fits(const rnl_device *device, const tile_kind *kind)
 
 static rnl_tile make_tile(const tile_kind *kind, const rnl_tile_product *product, int64_t parts)
 {
-    const int64_t steps = divide_up(divide_up(product->depth, kind->depth), parts);
+    const int64_t steps = rnl_divide_up(rnl_divide_up(product->depth, kind->depth), parts);
     rnl_tile tile = {.rows = kind->rows,
                      .columns = kind->columns,
                      .depth = kind->depth,
                      .item_rows = kind->item_rows,
                      .item_columns = kind->item_columns,
                      .part_depth = steps * kind->depth,
-                     .row_tiles = divide_up(product->rows, kind->rows),
-                     .column_tiles = divide_up(product->columns, kind->columns),
-                     .quads = divide_up(product->columns, 4)};
-    tile.parts = divide_up(product->depth, tile.part_depth);
+                     .row_tiles = rnl_divide_up(product->rows, kind->rows),
+                     .column_tiles = rnl_divide_up(product->columns, kind->columns),
+                     .quads = rnl_divide_up(product->columns, 4)};
+    tile.parts = rnl_divide_up(product->depth, tile.part_depth);
     return tile;
 }
 
@@ -95,12 +92,13 @@ bool rnl_tile_choose(const rnl_device *device, const rnl_tile_product *product, 
 {
     const int64_t given = scratch && scratch->dtype == RNL_F32 ? rnl_view_elements(scratch) : 0;
     const int64_t floats = given < MOST_FLOATS ? given : MOST_FLOATS;
+    const int64_t most_parts = rnl_count_to_choose_by(MOST_PARTS, 1);
     double best = 0;
     bool found = false;
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; ++i) {
         if (product->kind != 0 && product->kind != i + 1)
             continue;
-        for (int64_t parts = 1; fits(device, &kinds[i]) && parts <= MOST_PARTS; parts *= 2) {
+        for (int64_t parts = 1; fits(device, &kinds[i]) && parts <= most_parts; parts *= 2) {
             const rnl_tile tile = make_tile(&kinds[i], product, parts);
             const double time = cycles(device, &kinds[i], product, &tile);
             if (product->layers > MOST_LAYERS / tile.parts || rnl_tile_scratch(&tile, product) > floats ||

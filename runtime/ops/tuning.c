@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/tuning.h"
+#include "base/log.h"
 #include "base/memory.h"
 #include "base/status.h"
 #include "kernel/cache.h"
 #include "kernel/program.h"
+#include "ops/deterministic.h"
+#include "ops/tuning_shipped.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,6 +22,7 @@ typedef struct tuning_entry {
 struct rnl_tuning {
     tuning_entry *entries; /* sorted by problem */
     size_t count, capacity;
+    const rnl_shipped_table *shipped; /* or NULL */
     uint32_t forced;
 };
 
@@ -46,14 +50,24 @@ static bool is_sorted(const tuning_entry *entries, size_t count)
     return true;
 }
 
+static void warn(const rnl_device *device)
+{
+    rnl_log(RNL_LOG_WARNING, "the tuning table of %s is damaged: tune again, until then estimates choose",
+            device->info.name);
+}
+
 /* What cannot be read is an empty table. */
 static void read_table(rnl_device *device, struct rnl_tuning *table)
 {
     rnl_hash key;
     void *data = NULL;
     size_t bytes = 0;
-    if (rnl_program_cache_key(device, TABLE_VERSION, "", &key) != RNL_OK || !rnl_cache_read(key, &data, &bytes))
+    if (rnl_program_cache_key(device, TABLE_VERSION, "", &key) != RNL_OK || !rnl_cache_has_file(key))
         return;
+    if (!rnl_cache_read(key, &data, &bytes)) {
+        warn(device);
+        return;
+    }
     const size_t count = bytes / sizeof *table->entries;
     if (bytes % sizeof *table->entries == 0 && count <= MAX_ENTRIES && is_sorted(data, count)) {
         table->entries = data;
@@ -61,6 +75,7 @@ static void read_table(rnl_device *device, struct rnl_tuning *table)
         return;
     }
     rnl_free(data);
+    warn(device);
 }
 
 /* With the device's lock held. */
@@ -72,6 +87,7 @@ static struct rnl_tuning *get_table(rnl_device *device)
     if (rnl_alloc(1, sizeof *table, &table) != RNL_OK)
         return NULL;
     table->forced = RNL_TUNING_NONE;
+    table->shipped = rnl_tuning_shipped_for(device);
     rnl_error error = *rnl_last_error();
     read_table(device, table);
     rnl_error_restore(&error);
@@ -86,28 +102,35 @@ static const tuning_entry *find(const struct rnl_tuning *table, rnl_hash problem
                                  : NULL;
 }
 
-/* What is forced, where that counts, else what is noted. */
+/* What is forced, where that counts, else what is noted, else what comes with the library. */
 static uint32_t get(rnl_device *device, rnl_hash problem, uint32_t variants, bool or_forced)
 {
     uint32_t variant = RNL_TUNING_NONE;
     pthread_mutex_lock(&device->lock);
     const struct rnl_tuning *table = get_table(device);
     const tuning_entry *found = find(table, problem);
+    const uint32_t shipped = table ? rnl_tuning_shipped_get(table->shipped, problem) : RNL_TUNING_NONE;
     if (or_forced && table && table->forced < variants)
         variant = table->forced;
     else if (found && found->variant < variants)
         variant = (uint32_t)found->variant;
+    else if (!found && shipped < variants)
+        variant = shipped;
     pthread_mutex_unlock(&device->lock);
     return variant;
 }
 
 uint32_t rnl_tuning_get(rnl_device *device, rnl_hash problem, uint32_t variants)
 {
+    if (rnl_is_deterministic())
+        return RNL_TUNING_NONE;
     return get(device, problem, variants, true);
 }
 
 uint32_t rnl_tuning_get_noted(rnl_device *device, rnl_hash problem, uint32_t variants)
 {
+    if (rnl_is_deterministic())
+        return RNL_TUNING_NONE;
     return get(device, problem, variants, false);
 }
 

@@ -83,7 +83,8 @@ typedef struct rnl_gemm_desc {
 } rnl_gemm_desc;
 #define RNL_GEMM_DESC_INIT                                                                                             \
     {                                                                                                                  \
-        .struct_size = sizeof(rnl_gemm_desc), .alpha = 1                                                               \
+        sizeof(rnl_gemm_desc), RNL_GEMM_ROW_MAJOR, false, false, 0, 0, 0, 0, 0, 0, 0, RNL_DTYPE_NONE, RNL_DTYPE_NONE,  \
+            RNL_DTYPE_NONE, 1, 0, RNL_GEMM_BIAS_NONE, false, RNL_GEMM_LINEAR, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL          \
     }
 
 typedef struct rnl_gemm_operands {
@@ -102,7 +103,8 @@ typedef struct rnl_gemm_operands {
 } rnl_gemm_operands;
 #define RNL_GEMM_OPERANDS_INIT                                                                                         \
     {                                                                                                                  \
-        .struct_size = sizeof(rnl_gemm_operands)                                                                       \
+        sizeof(rnl_gemm_operands), NULL, NULL, NULL, 0, 0, 0, NULL, NULL, NULL, NULL, 0, 0, NULL, 0, NULL, NULL, NULL, \
+            NULL, NULL, NULL                                                                                           \
     }
 
 /* ---- One call ------------------------------------------------------------------------------------------------- */
@@ -177,7 +179,7 @@ typedef struct rnl_gemm_tune_options {
 } rnl_gemm_tune_options;
 #define RNL_GEMM_TUNE_OPTIONS_INIT                                                                                     \
     {                                                                                                                  \
-        .struct_size = sizeof(rnl_gemm_tune_options)                                                                   \
+        sizeof(rnl_gemm_tune_options), 0, NULL, NULL                                                                   \
     }
 
 /*

@@ -10,6 +10,8 @@
  *   - An options structure starts with struct_size; initialise it with its _INIT macro. Zero means default, everywhere.
  *   - Sizes and offsets are in bytes unless the name says otherwise; times are in nanoseconds.
  *   - Never fork a process that has made an OpenCL call: several drivers hang in the child.
+ *   - exit() may come while other threads are in calls: they do not return then. In exit handlers registered before
+ *     the first device was listed or opened, calls are RNL_UNAVAILABLE and releasing does nothing.
  */
 #ifndef RUNNEL_RT_H
 #define RUNNEL_RT_H
@@ -155,6 +157,7 @@ typedef struct rnl_device rnl_device;
 typedef struct rnl_stream rnl_stream;
 typedef struct rnl_event rnl_event;
 typedef struct rnl_buffer rnl_buffer;
+typedef struct rnl_trace rnl_trace; /* trace.h */
 
 typedef enum rnl_device_type {
     RNL_DEVICE_CPU,
@@ -181,6 +184,11 @@ typedef struct rnl_device_info {
     bool emulated;             /* llvmpipe: right, but about 5,000 times slower than a CPU driver */
     bool has_fp64, has_fp16_arithmetic, has_images;
     bool compiler_available;
+    uint32_t whole_units; /* of the device that a share is one of; else compute_units */
+    uint32_t first_unit;  /* of a share by compute units: where it begins */
+    /* Filled in by rnl_device_list, which tries it out: into how many shares "P:D/N" and "P:D/numa" the device can be
+     * divided; 1 and 0: it cannot. 0 for a device that is open. */
+    uint32_t most_shares, numa_shares;
 } rnl_device_info;
 
 /*
@@ -207,12 +215,25 @@ typedef struct rnl_device_options {
 
 /*
  * Opens a device in a context of its own. `spec` is "0:0" (platform:device), "gpu", "cpu", "accelerator", part of a
- * device, vendor or platform name (any case), or a PCI bus id. NULL or "": RUNNEL_DEVICE, else the default: GPU, then
- * accelerator, then CPU; discrete before integrated; llvmpipe last. A spec that matches nothing is RNL_NOT_FOUND and
- * the message lists what there is. `options` may be NULL. Any thread.
+ * device, vendor or platform name (any case), or a PCI bus id; and, behind it, a share of its compute units. NULL or
+ * "": RUNNEL_DEVICE, else the default: GPU, then accelerator, then CPU; discrete before integrated; llvmpipe last. A
+ * spec that matches nothing is RNL_NOT_FOUND and the message lists what there is. `options` may be NULL. Any thread.
+ *
+ * A share: "0:0/2" is one of two equal parts of the device that no other part in use by this process overlaps, and
+ * RNL_RESOURCE_EXHAUSTED where there is none; "0:0/2.1" is the second of them, however many use it; "0:0/numa" and
+ * "0:0/numa1" are parts by NUMA node, where the driver has them. Sizes differ by one unit where they must. Its budget
+ * of memory is as large a part as that of its units, unless the options limit it. A device that cannot give the share
+ * is refused.
  */
 RNL_API RNL_NODISCARD rnl_status rnl_device_open(const char *spec, const rnl_device_options *options,
                                                  rnl_device **out_device);
+/*
+ * The same for a process that opens one device alone, and before any other OpenCL call: its share of a CPU device, or
+ * its compute_units, it is given by starting no more of pocl's threads; "/N.K" and "/numaK" by running on those
+ * processors alone, with all its threads. Elsewhere, or later, it is rnl_device_open. Not while other threads run.
+ */
+RNL_API RNL_NODISCARD rnl_status rnl_device_open_alone(const char *spec, const rnl_device_options *options,
+                                                       rnl_device **out_device);
 RNL_API rnl_device *rnl_device_retain(rnl_device *device);
 /*
  * The last release writes compiled programs that are not in the cache yet, which takes as long as compiling them on
@@ -245,11 +266,13 @@ RNL_API RNL_NODISCARD rnl_status rnl_stream_create(rnl_device *device, rnl_strea
 
 typedef struct rnl_stream_options {
     size_t struct_size;
-    bool timed; /* its events know when they happened, where the driver can tell: rnl_event_elapsed */
+    bool timed;       /* its events know when they happened, where the driver can tell: rnl_event_elapsed */
+    rnl_trace *trace; /* its commands are recorded there: see trace.h */
+    const char *name; /* of its track there; copied. NULL: "stream N" */
 } rnl_stream_options;
 #define RNL_STREAM_OPTIONS_INIT                                                                                        \
     {                                                                                                                  \
-        sizeof(rnl_stream_options), false                                                                              \
+        sizeof(rnl_stream_options), false, NULL, NULL                                                                  \
     }
 /* `options` may be NULL. */
 RNL_API RNL_NODISCARD rnl_status rnl_stream_create_with(rnl_device *device, const rnl_stream_options *options,

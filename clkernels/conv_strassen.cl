@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: Apache-2.0
+// Convolution of single pixels, which is a matrix product, with seven eighths of the multiplications, for CPUs: one level of
+// Strassen's algorithm ("Gaussian elimination is not optimal", 1969) in Winograd's variant: 7 products of blocks and 15 sums
+// of blocks instead of 8 products. Those of the weights are done when these are packed (conv_strassen_weight.c).
+//
+// One work-item a work-group. It takes slabs of 2 * R pixels, of which the first R are the upper half of the first factor's
+// rows, so that any number of rows will do. The columns' halves are 16 channels in turn, the terms' halves the channels
+// of the source. A slab's blocks and their sums are copied into memory of the work-item's own, in vectors that
+// follow each other as they are read; products of blocks are added up there, too, in a core's first cache. Where at most R
+// pixels are left at the end, they are multiplied plainly, with what is there of the weights.
+//
+// gpu: never
+// Defines: those of conv.clh, where P are the rows of half a slab, and
+//   NB          vectors of channels that are multiplied at once
+// check: -DT_SRC=F32 -DT_BIAS=F32 -DT_DST=F32 -DV=16 -DP=7 -DNB=4
+// check: -DT_SRC=F32 -DT_BIAS=F32 -DT_DST=F32 -DV=8 -DP=6 -DNB=2 -DINDEX64
+// check: -DT_SRC=F32 -DT_BIAS=F32 -DT_DST=F32 -DV=4 -DP=6 -DNB=2 -DSTAGES=2 -DS1=OP_ADD(v0,y0) -DS2=OP_RELU(v1) -DOPERANDS=1 -DT_Y0=F32 -DY0_STEP=1
+#include "conv.clh"
+#ifndef NB
+#error "conv_strassen.cl needs NB"
+#endif
+#define R P
+// Not vload and vstore: of these pocl makes quarters of vectors.
+typedef FLOATV loose_vector __attribute__((aligned(4)));
+#define LOADF(p) (*(__global const loose_vector *)(p))
+#define STOREF(v, p) *(__global loose_vector *)(p) = v
+// A block of a slab: [16 terms][row][term]. A sum of products: [row][vector][channel].
+#define PIECE (R * 16)
+#define SUM (R * NB * V)
+#define SUMS 4
+
+// While products are computed, a line of memory a step is asked for: of the next slab's pixels, and of what the results are
+// stored to and added. Hardware foresees none of that, since each pixel is elsewhere.
+#if R <= 8
+#define ROWS 16
+#define ROWS_BITS 4
+#else
+#define ROWS 32
+#define ROWS_BITS 5
+#endif
+#ifdef __has_builtin
+#if V == 16 && __has_builtin(__builtin_prefetch)
+#define FETCH(row, floats) __builtin_prefetch((__global const float *)(row) + (floats));
+#endif
+#endif
+#ifndef FETCH
+#define FETCH(row, floats)
+#endif
+typedef struct fetched {
+    ulong row[ROWS];        // where rows begin
+    int first, last, floats; // lines of a row, and how far they are apart
+} fetched;
+
+typedef struct pixel_place {
+    int n, d, h, w;
+} pixel_place;
+
+static inline pixel_place find_pixel(int pixel, int4 dst_size)
+{
+    idx_t left = pixel;
+    pixel_place at;
+    at.w = (int)take_index(&left, dst_size.z);
+    at.h = (int)take_index(&left, dst_size.y);
+    at.d = (int)take_index(&left, dst_size.x);
+    at.n = (int)left;
+    return at;
+}
+
+static inline pixel_place next_pixel(pixel_place at, int4 dst_size)
+{
+    if (++at.w < dst_size.z)
+        return at;
+    at.w = 0;
+    if (++at.h < dst_size.y)
+        return at;
+    at.h = 0;
+    if (++at.d < dst_size.x)
+        return at;
+    at.d = 0;
+    at.n++;
+    return at;
+}
+
+#define SOURCE_AT(at)                                                                                                  \
+    ((idx_t)(at).n * src_stride.x + (idx_t)(at).d * stride.x * src_stride.y +                                          \
+     (idx_t)(at).h * stride.y * src_stride.z + (idx_t)(at).w * stride.z * src_stride.w)
+
+// One row of the upper half and one of the lower: a11, a12, s2, s3, a22, s1 and s4, as the products take them.
+static inline void copy_rows(__global const SRC_T *upper, __global const SRC_T *lower, int terms, __global float *to)
+{
+    const int block = terms * R;
+    for (int c = 0; c < terms; c += V) {
+        const FLOATV a11 = LOADF(upper + c), a12 = LOADF(upper + c + terms);
+        const FLOATV a21 = LOADF(lower + c), a22 = LOADF(lower + c + terms);
+        const FLOATV s1 = a21 + a22, s2 = s1 - a11;
+        __global float *at = to + ((c >> 4) * PIECE + (c & 15));
+        STOREF(a11, at);
+        STOREF(a12, at + block);
+        STOREF(s2, at + 2 * block);
+        STOREF(a11 - a21, at + 3 * block);
+        STOREF(a22, at + 4 * block);
+        STOREF(s1, at + 5 * block);
+        STOREF(a12 - s2, at + 6 * block);
+    }
+}
+
+// to = what is at `from`, or 0, + a block of a slab times one of the weights.
+static inline void multiply(__global const float *slab, __global const SRC_T *const weight[NB], int terms, bool adds,
+                            __global const float *from, __global float *to, const fetched *ahead)
+{
+    FLOATV acc[R * NB];
+#pragma unroll
+    for (int i = 0; i < R * NB; i++)
+        acc[i] = 0.0f;
+    if (adds) {
+#pragma unroll
+        for (int i = 0; i < R * NB; i++)
+            acc[i] = LOADF(from + i * V);
+    }
+    // One loop: of two, a compiler moves sums to and fro between registers.
+    for (int c = 0; c < terms; c++) {
+        __global const float *row = slab + ((c >> 4) * PIECE + (c & 15));
+        FLOATV w[NB];
+        FETCH(ahead->row[c & (ROWS - 1)], min(ahead->first + (c >> ROWS_BITS), ahead->last) * ahead->floats)
+#pragma unroll
+        for (int j = 0; j < NB; j++)
+            w[j] = LOADF(weight[j] + c * 16);
+#pragma unroll
+        for (int r = 0; r < R; r++) {
+            const FLOATV x = (FLOATV)(row[r * 16]);
+#pragma unroll
+            for (int j = 0; j < NB; j++)
+                acc[r * NB + j] = fma(x, w[j], acc[r * NB + j]);
+        }
+    }
+#pragma unroll
+    for (int i = 0; i < R * NB; i++)
+        STOREF(acc[i], to + i * V);
+}
+
+#define PLACED_OPERAND(i) , __global const STORAGE(T_Y##i) *operand##i, const idx_t *place##i
+#define PASS_OPERAND(i) , operand##i, place##i
+#if STAGES > 0
+#define PASS_SCALARS , chain_scalars
+#else
+#define PASS_SCALARS
+#endif
+#if STAGES <= 4
+#define UNROLL_SHORT_CHAIN _Pragma("unroll")
+#else
+#define UNROLL_SHORT_CHAIN
+#endif
+#define PLACE(at, offset, stride)                                                                                      \
+    ((offset) + (idx_t)(at).n * (stride).x + (idx_t)(at).d * (stride).y + (idx_t)(at).h * (stride).z +                 \
+     (idx_t)(at).w * (stride).w)
+#define DECLARE_PLACES(i) idx_t place##i[R];
+#define FIND_PLACE(i) place##i[r] = PLACE(at, offset_y##i, stride_y##i);
+#if OPERANDS > 0
+#define FIRST_OPERAND (ulong)(operand0 + (place0[r % R] + Y0_STEP * (CHANNEL(m, 0) + right)))
+#else
+#define FIRST_OPERAND target.row[r % R]
+#endif
+#define FIND_OPERAND(i) const idx_t at##i = place##i[r] + Y##i##_STEP * c;
+
+// The channel of vector j of a half's block that begins with its channel m.
+#define CHANNEL(m, j) ((((m) + (j) * V) >> 4) * 32 + (((m) + (j) * V) & 15))
+
+#define STORE_DST_F32(at, v) STOREF(v, dst + (at))
+#define STORE_DST_F16(at, v) STOREV(F16, V, dst, at, v)
+#define STORE_DST_BF16(at, v) STOREV(BF16, V, dst, at, v)
+#define STORE_DST PASTE2_(STORE_DST_, T_DST)
+
+// Stores rows begin … R - 1 of a sum, and of the channels those that there are; place: of each row's channel 0.
+static inline void store_sum(__global STORAGE(T_DST) *dst, const idx_t place[R], __global const STORAGE(T_BIAS) *bias,
+                             bool has_bias, __global const float *sum, int begin, int m, int half_offset,
+                             int channels CHAIN_SCALARS FOR_OPERANDS(PLACED_OPERAND))
+{
+    FLOATV add[NB];
+#pragma unroll
+    for (int j = 0; j < NB; j++) {
+        const int c = CHANNEL(m, j) + half_offset;
+        add[j] = 0.0f;
+        if (has_bias)
+            add[j] = load_bias(bias + c, channels - c);
+    }
+    if (CHANNEL(m, NB - 1) + half_offset + V <= channels) {
+        for (int r = begin; r < R; r++) {
+            UNROLL_SHORT_CHAIN
+            for (int j = 0; j < NB; j++) {
+                const int c = CHANNEL(m, j) + half_offset;
+                const FLOATV v0 = LOADF(sum + (r * NB + j) * V) + add[j];
+                FOR_OPERANDS(FIND_OPERAND)
+                LOAD_OPERANDS
+                CHAIN
+                STORE_DST(place[r] + c, CHAIN_RESULT);
+            }
+        }
+        return;
+    }
+    for (int r = begin; r < R; r++)
+        for (int j = 0; j < NB; j++) {
+            const int c = CHANNEL(m, j) + half_offset, rest = channels - c;
+            const FLOATV v0 = LOADF(sum + (r * NB + j) * V) + add[j];
+            FOR_OPERANDS(FIND_OPERAND)
+            if (rest >= V) {
+                LOAD_OPERANDS
+                CHAIN
+                STOREV(T_DST, V, dst, place[r] + c, CHAIN_RESULT);
+            } else if (rest > 0) {
+                LOAD_OPERANDS_PART(rest)
+                CHAIN
+                STORE_FIRST(T_DST, V, dst, place[r] + c, CHAIN_RESULT, rest);
+            }
+        }
+}
+
+// What product i of a slab is added to, or 4, and where the result goes: sums are p1, u2, u3 and one for what is used at
+// once. Behind it one quarter of the results is complete, or 4.
+#define STEP_FROM(i, whole) (((whole ? 0x1421004 : 0x1000004) >> (4 * (i))) & 15)
+#define STEP_TO(i, whole) (((whole ? 0x3332130 : 0x3100030) >> (4 * (i))) & 15)
+#define STEP_ENDS(i, whole) (((whole ? 0x1324404 : 0x1444404) >> (4 * (i))) & 15)
+
+// The pixels of a slab: its two halves, each of R pixels, or R pixels for both. The last slab is moved back to be full; what
+// its first pixels get is not stored again.
+typedef struct slab_rows {
+    int first, lower;
+    bool whole;
+} slab_rows;
+
+static inline slab_rows find_rows(int slab, int pixels)
+{
+    const int rest = pixels - slab * 2 * R;
+    slab_rows rows = {.whole = rest > R};
+    rows.first = min(slab * 2 * R, pixels - (rows.whole ? 2 * R : R));
+    rows.lower = rows.whole ? rows.first + R : rows.first;
+    return rows;
+}
+
+static inline void copy_slab(__global const SRC_T *src, slab_rows rows, int terms, int4 dst_size, idx4_t src_stride,
+                             int4 stride, __global float *to)
+{
+    pixel_place upper = find_pixel(rows.first, dst_size), lower = find_pixel(rows.lower, dst_size);
+    for (int r = 0; r < R; r++) {
+        copy_rows(src + SOURCE_AT(upper), src + SOURCE_AT(lower), terms, to + r * 16);
+        upper = next_pixel(upper, dst_size);
+        lower = next_pixel(lower, dst_size);
+    }
+}
+
+static inline void find_source(fetched *ahead, __global const SRC_T *src, slab_rows rows, int4 dst_size,
+                               idx4_t src_stride, int4 stride)
+{
+    pixel_place at = find_pixel(rows.first, dst_size);
+    for (int r = 0; r < ROWS; r++) {
+        ahead->row[r] = (ulong)(src + SOURCE_AT(at));
+        if (r < (rows.whole ? 2 * R : R) - 1)
+            at = next_pixel(at, dst_size);
+    }
+}
+
+// Where u2 and u3 are: p5, which is the last sum, is added to both, and the second becomes the last sum.
+static inline void add_fifth(__global float *sums)
+{
+    for (int k = 0; k < R * NB; k++) {
+        const FLOATV p5 = LOADF(sums + (3 * SUM + k * V));
+        STOREF(LOADF(sums + (SUM + k * V)) + p5, sums + (SUM + k * V));
+        STOREF(LOADF(sums + (2 * SUM + k * V)) + p5, sums + (3 * SUM + k * V));
+    }
+}
+
+// The range is blocks of NB vectors of both halves, stride.w of them a work-item, by slabs, flags.w a work-item; flags.z:
+// pixels. own: where the memory begins, floats of it for each work-item, slabs that pass by the weights together.
+// weight_stride: of a block of the weights, -, of 2 * 16 channels. Terms are a multiple of 32.
+__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void conv_strassen(__global float *memory, idx4_t own,
+                                                                           CONV_ARGUMENTS)
+{
+    const int grid0 = (int)get_global_id(0), grid1 = (int)get_global_id(1);
+    const int terms = src_size.w / 2, side = ((dst_size.w + 31) / 32) * 16, blocks = (side + V * NB - 1) / (V * NB);
+    const int first_block = grid0 * stride.w, end_block = min(first_block + stride.w, blocks);
+    const int slab_count = (flags.z + 2 * R - 1) / (2 * R);
+    const int first_slab = grid1 * flags.w, end_slab = min(first_slab + flags.w, slab_count);
+    const int block_floats = terms * R, slab_floats = 7 * block_floats + SUMS * SUM;
+    __global float *slabs = memory + (own.x + (grid1 * (idx_t)get_global_size(0) + grid0) * own.y);
+
+    for (int slab = first_slab; slab < end_slab; slab += (int)own.z) {
+        const int count = min((int)own.z, end_slab - slab);
+        for (int s = 0; s < count; s++)
+            copy_slab(src + src_offset, find_rows(slab + s, flags.z), terms, dst_size, src_stride, stride,
+                      slabs + s * slab_floats);
+        fetched next = {.last = terms / 8 - 1, .floats = 16}, target = {.last = NB - 1, .floats = 32};
+        find_source(&next, src + src_offset, find_rows(min(slab + count, end_slab - 1), flags.z), dst_size, src_stride,
+                    stride);
+        for (int block = first_block; block < end_block; block++) {
+            const int m = block * (V * NB);
+            for (int i = 0; i < 7; i++) {
+                __global const SRC_T *panel[NB];
+#pragma unroll
+                for (int j = 0; j < NB; j++)
+                    panel[j] = weight + (weight_offset + weight_at(min(m + j * V, side - V), weight_stride.z) +
+                                         i * weight_stride.x);
+                for (int s = 0; s < count; s++) {
+                    const slab_rows rows = find_rows(slab + s, flags.z);
+                    if (!rows.whole && i >= 2 && i <= 4)
+                        continue;
+                    __global float *sums = slabs + (s * slab_floats + 7 * block_floats);
+                    const int from = STEP_FROM(i, rows.whole), to = STEP_TO(i, rows.whole);
+                    const int ends = STEP_ENDS(i, rows.whole), a = rows.whole || i < 2 ? i : i - 5;
+                    const int right = (ends & 1) * 16;
+                    idx_t place[R];
+                    FOR_OPERANDS(DECLARE_PLACES)
+                    pixel_place at = find_pixel(ends < 2 ? rows.first : rows.lower, dst_size);
+                    for (int r = 0; r < R; r++) {
+                        place[r] = PLACE(at, dst_offset, dst_stride);
+                        FOR_OPERANDS(FIND_PLACE)
+                        at = next_pixel(at, dst_size);
+                    }
+                    for (int r = 0; r < ROWS; r++)
+                        target.row[r] = r < R ? (ulong)(dst + (place[r] + CHANNEL(m, 0) + right)) : FIRST_OPERAND;
+                    multiply(slabs + (s * slab_floats + a * block_floats), panel, terms, from < SUMS,
+                             sums + (from & 3) * SUM, sums + to * SUM, ends < 4 ? &target : &next);
+                    if (rows.whole && i == 5)
+                        add_fifth(sums);
+                    if (ends < 4)
+                        store_sum(dst, place, bias + bias_offset, flags.y, sums + 3 * SUM,
+                                  clamp((slab + s) * 2 * R - (ends < 2 ? rows.first : rows.lower), 0, R), m, right,
+                                  dst_size.w PASS_SCALARS FOR_OPERANDS(PASS_OPERAND));
+                    else
+                        next.first += terms >> ROWS_BITS;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: Apache-2.0
+// Convolution of 8-bit integers for CPUs with x86's vpdpbusd, requantised to 8 bits: a tile of P pixels and 32 channels of
+// the result in registers, one work-item a work-group. Windows are read from the image itself, four channels at a time.
+//
+// Pixels are counted over the whole batch, so that a tile may span rows and images. Each pixel of a tile has a pointer
+// of its own into src; where a tap falls into padding, it points to zero points, and the inner loop knows nothing of
+// borders. The weights are in qgemm_pack.cl's panels, taps before channels. What is multiplied is said in qgemm.clh.
+//
+// gpu: never
+// Defines:
+//   VNNI  with the instruction; else in plain C
+//   T_A   I8 or U8: src's
+//   P     pixels of a tile, up to 16
+//   SUM   to each result another quantised tensor is added, and the sum quantised, as qmap.cl's OP_ADD does
+// check: -DT_A=U8 -DP=14
+// check: -DT_A=I8 -DP=4 -DSUM
+#include "common.clh"
+#include "index.clh"
+#include "lanes.clh"
+#if !defined(T_A) || !defined(P)
+#error "qconv_panel.cl needs T_A and P"
+#endif
+#define PANEL 32
+#define W 16
+#define NB 2
+#define MAX_BLOCKS 16     // of a work-item, as in qconv_panel.c
+#define MAX_CHANNELS 4096 // likewise
+#define MAX_TAPS 64       // likewise
+#define FLIP (IS_UNSIGNED(T_A) ? 0u : 0x80808080u)
+
+// sum += of each lane four products of unsigned bytes of x and signed bytes of y.
+#ifdef VNNI
+#define ADD_PRODUCTS(sum, x, y) __asm__("vpdpbusd %2,%1,%0" : "+v"(sum) : "v"(x), "v"(y))
+#else
+#define ADD_BYTES(sum, x, y, left) sum += (((x) << (left)) >> 24) * as_uint16(as_int16((y) << (left)) >> 24)
+#define ADD_PRODUCTS(sum, x, y)                                                                                        \
+    do {                                                                                                               \
+        ADD_BYTES(sum, x, y, 24);                                                                                      \
+        ADD_BYTES(sum, x, y, 16);                                                                                      \
+        ADD_BYTES(sum, x, y, 8);                                                                                       \
+        ADD_BYTES(sum, x, y, 0);                                                                                       \
+    } while (0)
+#endif
+
+// What differs from pixel to pixel is computed in vectors, a lane a pixel.
+#define LANE (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15)
+#define CARRY(coordinate, size, next)                                                                                  \
+    for (int16 over = coordinate >= size; any(over); over = coordinate >= size) {                                      \
+        coordinate -= over & size;                                                                                     \
+        next -= over;                                                                                                  \
+    }
+#define PLACES(stride, image, deep, row, column)                                                                       \
+    ((image) * (stride).x + (deep) * (stride).y + (row) * (stride).z + (column) * (stride).w)
+#define IN_IMAGE(i, size) (((i) >= 0) & ((i) < (size)))
+
+// A run of P pixels: where results go, and where its taps lie. Those from begin to end are stored.
+typedef struct run_pixels {
+    int place[W], addend_place[W];
+    int begin, end, taps, fours; // fours: of channels of a tap
+    ulong address[MAX_TAPS * W];
+} run_pixels;
+
+// sum[pixel][vector] += the products of `fours` fours of channels.
+static inline void accumulate(uint16 sum[P * NB], __global const uchar *const pixel[P], __global const int *weight,
+                              int fours)
+{
+    for (int c = 0; c < fours; c++) {
+        const uint16 y0 = as_uint16(vload16(0, weight)), y1 = as_uint16(vload16(1, weight));
+        weight += PANEL;
+#pragma unroll
+        for (int p = 0; p < P; p++) {
+            const uint16 x = (uint16)(as_uint(vload4(c, pixel[p])) ^ FLIP);
+            ADD_PRODUCTS(sum[p * NB], x, y0);
+            ADD_PRODUCTS(sum[p * NB + 1], x, y1);
+        }
+    }
+}
+
+#ifdef SUM
+#define ADDENDS , __global const uchar *addend
+#define PASS_ADDENDS , addend
+#else
+#define ADDENDS
+#define PASS_ADDENDS
+#endif
+
+static inline void accumulate_taps(uint16 sum[P * NB], const run_pixels *run, __global const int *weight)
+{
+    for (int tap = 0; tap < run->taps; tap++) {
+        __global const uchar *pixel[P];
+#pragma unroll
+        for (int p = 0; p < P; p++)
+            pixel[p] = (__global const uchar *)run->address[tap * W + p];
+        accumulate(sum, pixel, weight, run->fours);
+        weight += run->fours * PANEL;
+    }
+}
+
+// The taps of pixels at (n, d, h, w) of the result, of which those in the image read from there on. Where none of a run
+// falls into padding, and a row of taps is one stretch of memory, that is one tap.
+static inline void find_taps(run_pixels *run, ulong source, ulong outside, int16 n, int16 d, int16 h, int16 w,
+                             int4 src_size, int4 taps, int4 stride, int4 dilation, int4 pad, int4 src_stride)
+{
+    const int4 reach = (taps - 1) * dilation;
+    const int16 top = h * stride.y - pad.y, left = w * stride.z - pad.z;
+    int16 front = d * stride.x - pad.x;
+    const int16 corner = PLACES(src_stride, n, front, top, left);
+    front = LANE < run->end ? front : (int16)(-0x40000000); // pixels that are not there read none
+    const int16 inside = (LANE >= P) | (IN_IMAGE(front, src_size.x - reach.x) & IN_IMAGE(top, src_size.y - reach.y) &
+                                        IN_IMAGE(left, src_size.z - reach.z));
+    const bool join = all(inside) && src_stride.w == src_size.w && (dilation.z == 1 || taps.z == 1);
+    const int columns = join ? 1 : taps.z;
+    run->taps = 0;
+    run->fours = (join ? src_size.w * taps.z : src_size.w) / 4;
+    for (int z = 0; z <= reach.x; z += dilation.x)
+        for (int y = 0; y <= reach.y; y += dilation.y)
+            for (int column = 0, x = 0; column < columns; column++, x += dilation.z) {
+                const int16 reads = IN_IMAGE(front + z, src_size.x) & IN_IMAGE(top + y, src_size.y) &
+                                    IN_IMAGE(left + x, src_size.z);
+                const int offset = z * src_stride.y + y * src_stride.z + x * src_stride.w;
+                vstore16(select((ulong16)(outside), source + convert_ulong16(corner + offset), convert_ulong16(reads)),
+                         run->taps, run->address);
+                run->taps++;
+            }
+}
+
+// Bits of flags.s0: what is there; as in qgemm.clh, and of what is added.
+#define HAS_ZA 1
+#define HAS_BIAS 4
+#define HAS_A_SCALE 8
+#define HAS_B_SCALE 16
+#define HAS_DST_SCALE 32
+#define HAS_ZD 64
+#define HAS_ADDEND_SCALE 256
+#define HAS_ADDEND_ZERO 512
+#define HAS_SUM_SCALE 1024
+#define HAS_SUM_ZERO 2048
+#define HAS(bit) ((flags.s0 & (bit)) != 0)
+#define IS_SIGNED (!IS_UNSIGNED(T_A))
+#define BYTES_OF(v) (IS_SIGNED ? convert_int16(as_char16(v)) : convert_int16(v))
+#define OF_BYTE(byte) (IS_SIGNED ? (int)as_char(byte) : (int)(byte))
+#define ZERO_POINT(p, bit) (HAS(bit) ? OF_BYTE(p[p##_offset]) : 0)
+#define SCALE(p, bit) (HAS(bit) ? p[p##_offset] : 1.0f)
+
+// Within the 8 bits, where what is not a number becomes the lowest one, and to the nearest integer, halves to even, as
+// the lowest bits of a float's.
+#define ROUNDED(x, low) (clamp_to_bytes(x, low) + 12582912.0f)
+static inline float16 clamp_to_bytes(float16 x, float low)
+{
+    const float16 lowest = (float16)(low), highest = (float16)(low + 255.0f);
+    const float16 above = x > lowest ? x : lowest;
+    return above < highest ? above : highest;
+}
+
+// What results are scaled and quantised by.
+typedef struct tile_end {
+    float low;
+    int zero;
+#ifdef SUM
+    int sum_zero;
+    float result_part, addend_part, less, sum_low; // less: what the addend's zero point is of the sum
+#endif
+} tile_end;
+
+// The bytes of 16 sums; addend: the bytes that they are added to.
+#ifdef SUM
+#define ADDEND , uchar16 addend
+#define PASS_ADDEND(at) , vload16(0, addend + (run->addend_place[p] + (at)))
+#define PASS_LANES , vload16(0, others)
+#else
+#define ADDEND
+#define PASS_ADDEND(at)
+#define PASS_LANES
+#endif
+static inline uint16 finish(uint16 sum, float16 scale, const tile_end *end ADDEND)
+{
+    const float16 rounded = ROUNDED(convert_float16(as_int16(sum)) * scale, end->low);
+#ifdef SUM
+    const float16 other = fma(convert_float16(BYTES_OF(addend)), (float16)(end->addend_part), (float16)(-end->less));
+    const float16 both = fma(rounded - 12582912.0f, (float16)(end->result_part), other);
+    return as_uint16(ROUNDED(both, end->sum_low)) + (uint)end->sum_zero;
+#else
+    return as_uint16(rounded) + (uint)end->zero;
+#endif
+}
+
+// What is added to the sums of a work-item's channels, and what scales them.
+typedef struct item_channels {
+    int added[MAX_BLOCKS * PANEL];
+    float scale[MAX_BLOCKS * PANEL];
+} item_channels;
+
+// 16 numbers, `step` apart, of which the first `left` are there; 0 for the others.
+static inline int16 load_ints(__global const int *p, int step, int left)
+{
+    if (step == 0)
+        return (int16)(*p);
+    if (step == 1 && left >= W)
+        return vload16(0, p);
+    int lanes[W];
+    for (int i = 0; i < W; i++)
+        lanes[i] = i < left ? p[i * step] : 0;
+    return vload16(0, lanes);
+}
+
+#define LOAD_CHANNELS(p, step) load_ints((__global const int *)p + (p##_offset + c * (step)), step, left)
+
+// Stores the results of 32 channels from `channel` on, of which `count` are there.
+static inline void store_block(__global uchar *dst, const uint16 sum[P * NB], const run_pixels *run, float16 scale0,
+                               float16 scale1, const tile_end *end, int channel, int count ADDENDS)
+{
+    uint16 result[P * NB]; // a copy, for a loop that need not be unrolled: it compiles much faster
+#pragma unroll
+    for (int i = 0; i < P * NB; i++)
+        result[i] = sum[i];
+    for (int p = run->begin; p < run->end; p++) {
+        if (count >= PANEL) {
+            const int at = run->place[p] + channel;
+            STORE_BYTES(16, dst, at, finish(result[p * NB], scale0, end PASS_ADDEND(channel)));
+            STORE_BYTES(16, dst, at + W, finish(result[p * NB + 1], scale1, end PASS_ADDEND(channel + W)));
+            continue;
+        }
+        for (int j = 0; j * W < count; j++) {
+            const int c = channel + j * W, lanes = min(W, count - j * W);
+            uint bytes[W];
+#ifdef SUM
+            uchar others[W];
+            for (int i = 0; i < W; i++)
+                others[i] = i < lanes ? addend[run->addend_place[p] + c + i] : 0;
+#endif
+            vstore16(finish(result[p * NB + j], j ? scale1 : scale0, end PASS_LANES), 0, bytes);
+            for (int i = 0; i < lanes; i++)
+                dst[run->place[p] + c + i] = (uchar)bytes[i];
+        }
+    }
+}
+
+#define KERNEL_ARGUMENTS                                                                                               \
+    __global uchar *dst, int dst_offset, __global const uchar *src, int src_offset, __global const int *weight,        \
+        int weight_offset, __global const int *bias, int bias_offset, __global const uchar *za, int za_offset,         \
+        __global const float *a_scale, int a_scale_offset, __global const float *b_scale, int b_scale_offset,          \
+        __global const float *dst_scale, int dst_scale_offset, __global const uchar *zd, int zd_offset
+#ifdef SUM
+#define SUM_ARGUMENTS                                                                                                  \
+    , __global const uchar *addend, int addend_offset, __global const float *addend_scale, int addend_scale_offset,    \
+        __global const uchar *addend_zero, int addend_zero_offset, __global const float *sum_scale,                    \
+        int sum_scale_offset, __global const uchar *sum_zero, int sum_zero_offset
+#else
+#define SUM_ARGUMENTS
+#endif
+
+#define FIND_END                                                                                                       \
+    end.zero = ZERO_POINT(zd, HAS_ZD);                                                                                 \
+    end.low = (float)((IS_SIGNED ? -128 : 0) - end.zero);                                                              \
+    FIND_SUM
+#ifdef SUM
+#define FIND_SUM                                                                                                       \
+    const float sum_scale_of = SCALE(sum_scale, HAS_SUM_SCALE);                                                        \
+    end.sum_zero = ZERO_POINT(sum_zero, HAS_SUM_ZERO);                                                                 \
+    end.sum_low = (float)((IS_SIGNED ? -128 : 0) - end.sum_zero);                                                      \
+    end.result_part = dst_scale_of / sum_scale_of;                                                                     \
+    end.addend_part = SCALE(addend_scale, HAS_ADDEND_SCALE) / sum_scale_of;                                            \
+    end.less = (float)ZERO_POINT(addend_zero, HAS_ADDEND_ZERO) * end.addend_part;
+#define FIND_ADDENDS vstore16(addend_offset + PLACES(addend_stride, n, d, h, w), 0, run.addend_place);
+#else
+#define FIND_SUM
+#define FIND_ADDENDS
+#endif
+
+// dst_size and src_size are (depth, rows, columns, channels), taps, stride, dilation and pad (depth, rows, columns, …),
+// and strides (image, depth, row, column). flags: see above; pixels; runs of P pixels, and blocks of 32 channels, of a
+// work-item; 0; strides of bias and b_scale; integers of a panel of weights.
+__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void
+qconv_panel(KERNEL_ARGUMENTS SUM_ARGUMENTS, int4 dst_size, int4 src_size, int4 taps, int4 stride, int4 dilation, int4 pad,
+            int4 dst_stride, int4 src_stride, int4 addend_stride, int8 flags)
+{
+    const int first_run = (int)get_global_id(0) * flags.s2, first_block = (int)get_global_id(1) * flags.s3;
+    const int end_run = min(first_run + flags.s2, (flags.s1 + P - 1) / P);
+    const int end_block = min(first_block + flags.s3, (dst_size.w + PANEL - 1) / PANEL);
+    __global const int *panels = weight + weight_offset;
+
+    const uint zero_of_a = (uint)((HAS(HAS_ZA) ? za[za_offset] : 0) ^ (FLIP & 255u));
+    const float dst_scale_of = SCALE(dst_scale, HAS_DST_SCALE), all_scale = SCALE(a_scale, HAS_A_SCALE);
+    tile_end end;
+    FIND_END
+
+    item_channels of;
+    for (int c = first_block * PANEL, i = 0; c < end_block * PANEL; c += W, i++) {
+        const int left = dst_size.w - c;
+        const uint16 from = HAS(HAS_BIAS) ? as_uint16(LOAD_CHANNELS(bias, flags.s5)) : (uint16)(0);
+        const float16 scale = HAS(HAS_B_SCALE) ? as_float16(LOAD_CHANNELS(b_scale, flags.s6)) : (float16)(1.0f);
+        const uint16 sums = as_uint16(vload16(0, panels + (c / PANEL * flags.s7 + c % PANEL)));
+        vstore16(as_int16(from - (uint16)(zero_of_a) * sums), i, of.added);
+        vstore16((float16)(all_scale) * scale / (float16)(dst_scale_of), i, of.scale);
+    }
+    uint padding[MAX_CHANNELS / 4]; // as src has it
+    for (int c = 0; c < src_size.w / 4; c++)
+        padding[c] = (zero_of_a ^ (FLIP & 255u)) * 0x01010101u;
+
+    for (int i = first_run; i < end_run; i++) {
+        // The last run is moved back to be full; what its first pixels get is not stored again.
+        const int first = min(i * P, max(flags.s1 - P, 0));
+        run_pixels run;
+        run.begin = i * P - first;
+        run.end = min(P, flags.s1 - first);
+        int image = first;
+        int16 w = take_index(&image, dst_size.z) + LANE, h = take_index(&image, dst_size.y);
+        int16 d = take_index(&image, dst_size.x), n = image;
+        CARRY(w, dst_size.z, h)
+        CARRY(h, dst_size.y, d)
+        CARRY(d, dst_size.x, n)
+        vstore16(dst_offset + PLACES(dst_stride, n, d, h, w), 0, run.place);
+        FIND_ADDENDS
+        find_taps(&run, (ulong)(src + src_offset), (ulong)padding, n, d, h, w, src_size, taps, stride, dilation, pad,
+                  src_stride);
+        for (int block = first_block; block < end_block; block++) {
+            const int of_item = (block - first_block) * NB, channel = block * PANEL;
+            const uint16 added0 = as_uint16(vload16(of_item, of.added)), added1 = as_uint16(vload16(of_item + 1, of.added));
+            const float16 scale0 = vload16(of_item, of.scale), scale1 = vload16(of_item + 1, of.scale);
+            uint16 sum[P * NB];
+#pragma unroll
+            for (int p = 0; p < P; p++) {
+                sum[p * NB] = added0;
+                sum[p * NB + 1] = added1;
+            }
+            accumulate_taps(sum, &run, panels + (block * flags.s7 + PANEL));
+            store_block(dst, sum, &run, scale0, scale1, &end, channel, dst_size.w - channel PASS_ADDENDS);
+        }
+    }
+}

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ops/conv_block_plan.h"
+#include "base/memory.h"
+#include "ops/deterministic.h"
+#include "ops/implementation.h"
+#include "ops/instruction.h"
+
+/* Tiles whose sums stay in registers of `width` floats. Few, since each pair is a program for each chain. */
+typedef struct block_tile {
+    int64_t width, pixels, vectors;
+} block_tile;
+
+static const block_tile tiles[] = {{16, 8, 3}, {16, 7, 4}, {16, 14, 2}, {8, 6, 2}, {4, 6, 2}};
+static const block_tile last_tiles[] = {{16, 14, 2}, {16, 7, 4}, {16, 28, 1}, {8, 6, 2}, {4, 6, 2}};
+#define WORTHWHILE 0.9
+#define FEW_PIXELS 64    /* for more of them it matters little how many of the last tile's are left over */
+#define ENOUGH_PIXELS 96 /* of results at a time, which weights pass by together */
+#define MOST_FLOATS (1 << 26)
+
+/* That wastes the fewest sums. */
+static const block_tile *choose_tile(const block_tile *list, size_t count, int64_t width, int64_t channels,
+                                     int64_t pixels)
+{
+    const block_tile *best = NULL;
+    double best_cost = 0;
+    for (size_t i = 0; i < count; ++i) {
+        const block_tile *it = &list[i];
+        if (it->width != width)
+            continue;
+        const int64_t computed = pixels > FEW_PIXELS ? pixels : rnl_divide_up(pixels, it->pixels) * it->pixels;
+        const double cost = (double)(rnl_divide_up(channels, width * it->vectors) * it->vectors) * (double)computed;
+        if (!best || cost < WORTHWHILE * best_cost) {
+            best = it;
+            best_cost = cost;
+        }
+    }
+    return best;
+}
+
+static int64_t common_divisor(int64_t a, int64_t b)
+{
+    while (b) {
+        const int64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Each thread gets as many images, or parts of them: bands of rows, or of the channels where nothing sums over them. */
+static void share_out(const rnl_device *device, const rnl_conv_block_shape *shape, rnl_conv_block_plan *plan)
+{
+    const int64_t units = rnl_device_units(device), images = rnl_count_to_choose_by(shape->batch, 1),
+                  split = units / common_divisor(images, units);
+    const int64_t slices = rnl_divide_up(shape->hidden, plan->vector * plan->vectors);
+    const bool by_channels = !shape->projects && slices >= split;
+    plan->parts = by_channels ? split : 1;
+    plan->slices = rnl_divide_up(slices, plan->parts);
+    plan->parts = rnl_divide_up(slices, plan->slices);
+    plan->bands = by_channels ? 1 : least(split, shape->dst_size[0]);
+    const int64_t bands = shape->batch * plan->bands;
+    plan->share = rnl_divide_up(bands, least(bands, rnl_divide_up(units, plan->parts)));
+    plan->items = rnl_divide_up(bands, plan->share);
+}
+
+static int64_t rows_at_once(const rnl_conv_block_shape *shape, int64_t bands)
+{
+    const int64_t rows = rnl_divide_up(ENOUGH_PIXELS, shape->dst_size[1]),
+                  most = rnl_divide_up(shape->dst_size[0], bands);
+    const int64_t steps = rnl_divide_up(most, rows);
+    return rnl_divide_up(most, steps);
+}
+
+static bool multiplies_pairs(const rnl_device *device, const rnl_conv_block_shape *shape)
+{
+    return rnl_device_runs(device, RNL_INSTRUCTION_BF16) && device->vector_width >= 8 &&
+           (!shape->expands || shape->channels % 2 == 0) && (!shape->projects || shape->hidden % 2 == 0);
+}
+
+static bool is_possible(const rnl_device *device, const rnl_conv_block_shape *shape)
+{
+    return rnl_device_is_cpu(device) && (shape->expands || shape->projects) && shape->batch > 0 &&
+           shape->channels > 0 && shape->hidden > 0 && shape->filters > 0 && shape->dst_size[0] > 0 &&
+           shape->dst_size[1] > 0 && shape->batch < INT32_MAX / 1024 && shape->src_size[0] < 1 << 16 &&
+           shape->src_size[1] < 1 << 16 && shape->dst_size[0] < 1 << 16 && shape->dst_size[1] < 1 << 16 &&
+           shape->channels < 1 << 16 && shape->hidden < 1 << 16 && shape->filters < 1 << 16 &&
+           (shape->taps == 3 || shape->taps == 5) && (shape->stride == 1 || shape->stride == 2) &&
+           shape->pad_begin[0] >= 0 && shape->pad_begin[0] < shape->taps && shape->pad_begin[1] >= 0 &&
+           shape->pad_begin[1] < shape->taps && (!shape->pairs || multiplies_pairs(device, shape));
+}
+
+bool rnl_conv_block_make_plan(const rnl_device *device, const rnl_conv_block_shape *shape,
+                              rnl_conv_block_plan *out_plan)
+{
+    rnl_conv_block_plan plan = {.vector = device->vector_width};
+    if (!is_possible(device, shape))
+        return false;
+    const block_tile *tile = choose_tile(tiles, sizeof tiles / sizeof *tiles, plan.vector, shape->hidden,
+                                         shape->expands ? shape->src_size[0] * shape->src_size[1] : INT32_MAX);
+    if (!tile)
+        return false;
+    plan.pixels = tile->pixels;
+    plan.vectors = tile->vectors;
+    share_out(device, shape, &plan);
+    plan.rows = rows_at_once(shape, plan.bands);
+    tile = choose_tile(last_tiles, sizeof last_tiles / sizeof *last_tiles, plan.vector, shape->filters,
+                       plan.rows * shape->dst_size[1]);
+    plan.project_pixels = tile->pixels;
+    plan.project_vectors = tile->vectors;
+    const int64_t columns = plan.vector == 16 ? 7 : 4;
+    plan.columns = shape->dst_size[1] >= columns ? columns : 1;
+    plan.ring_rows = (plan.rows - 1) * shape->stride + shape->taps;
+    const int64_t read = (shape->dst_size[1] - 1) * shape->stride + shape->taps;
+    const int64_t written = shape->src_size[1] + shape->pad_begin[1];
+    plan.ring_width = read > written ? read : written;
+    plan.between = shape->projects ? plan.rows * shape->dst_size[1] + plan.project_pixels : 0;
+    const int64_t slice = plan.vector * plan.vectors;
+    plan.own_floats = plan.slices * slice * plan.ring_rows * plan.ring_width;
+    plan.own_floats += plan.slices * slice * plan.between / (shape->pairs ? 2 : 1);
+    if (plan.own_floats > MOST_FLOATS)
+        return false;
+    *out_plan = plan;
+    return true;
+}
+
+double rnl_conv_block_waste(const rnl_conv_block_shape *shape, const rnl_conv_block_plan *plan)
+{
+    const double from = (double)(shape->src_size[0] * shape->src_size[1]);
+    const double to = (double)(shape->dst_size[0] * shape->dst_size[1]);
+    const double again = (double)((plan->bands - 1) * (shape->taps - shape->stride) * shape->src_size[1]);
+    const double expand = shape->expands ? (double)shape->channels : 1; /* or a copy */
+    const double project = shape->projects ? (double)shape->filters : 0;
+    return again * expand / (from * expand + to * ((double)(shape->taps * shape->taps) + project));
+}

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ops/conv_strassen.h"
+#include "base/memory.h"
+#include "base/status.h"
+#include "ops/conv_step.h"
+#include "ops/deterministic.h"
+#include "ops/implementation.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PRODUCTS 7
+#define SUMS 4 /* of products, that a slab keeps */
+
+/* Rows of half a slab, and vectors of channels, whose sums fit in registers of `vector` floats. Few: each is a program.
+ */
+typedef struct strassen_block {
+    int64_t vector, rows, vectors;
+} strassen_block;
+
+static const strassen_block blocks[] = {{16, 8, 3}, {16, 6, 4}, {16, 14, 2}, {8, 6, 2}, {4, 6, 2}};
+#define WORTHWHILE 0.93          /* of an earlier block's cost: a model does with fewer programs then */
+#define BYTES 4.0                /* of a weight */
+#define BYTES_A_CYCLE 6.0        /* that memory gives to all threads together */
+#define GAIN 1.03                /* over plain products, to be worth more memory */
+#define FEW_WEIGHTS (512 * 1024) /* bytes that stay in a core's cache while slabs pass one by one */
+#define MANY_FLOATS (512 * 1024) /* of slabs that pass together */
+
+/* How the work is cut: a work-item does some slabs of 2 * rows pixels, and some blocks of channels of each. */
+typedef struct strassen_plan {
+    const strassen_block *block;
+    int64_t pixels, slabs, channel_blocks;
+    int64_t share_slabs, share_blocks, together; /* of a work-item */
+    int64_t slab_items, block_items, slab_floats;
+    double cost;
+} strassen_plan;
+
+/* Cycles of a work-item, as measured where a cycle does one vector's multiply-adds. */
+static double item_cost(const rnl_conv_problem *problem, const strassen_plan *plan)
+{
+    const strassen_block *block = plan->block;
+    const double terms = (double)(problem->channels / 2), sums = (double)(block->rows * block->vectors);
+    /* Where several copy the same pixels, most of these come from another core. */
+    const double moving = plan->block_items > 1 ? 60 : 15;
+    const double copying = terms / (double)block->vector * (double)block->rows * moving + 300;
+    const double product = PRODUCTS * (1.1 * terms * sums + 2 * sums + 60), storing = 4 * sums * 14;
+    /* At the end a slab of single rows may do with four products. */
+    const int64_t rest = plan->pixels % (2 * block->rows);
+    const double slabs =
+        (double)plan->share_slabs - (rest > 0 && rest <= block->rows && plan->slab_items == 1 ? 0.4 : 0);
+    return slabs * (copying + (double)plan->share_blocks * (product + storing));
+}
+
+/* Some work-items for each thread, which all take as long; each has memory of its own. */
+static void choose_shares(const rnl_device *device, const rnl_conv_problem *problem, strassen_plan *plan)
+{
+    const int64_t units = rnl_device_units(device), most = 4 * units;
+    strassen_plan best = {0}, it = *plan;
+    for (int64_t i = 1; i <= it.channel_blocks && i <= most; ++i)
+        for (int64_t j = 1; j <= it.slabs && j <= most; ++j) {
+            it.share_blocks = rnl_divide_up(it.channel_blocks, i);
+            it.block_items = rnl_divide_up(it.channel_blocks, it.share_blocks);
+            it.share_slabs = rnl_divide_up(it.slabs, j);
+            it.slab_items = rnl_divide_up(it.slabs, it.share_slabs);
+            it.cost = item_cost(problem, &it) * (double)rnl_divide_up(it.slab_items * it.block_items, units);
+            if (!best.block || it.cost < 0.98 * best.cost)
+                best = it;
+        }
+    *plan = best;
+}
+
+/* Slabs pass by the weights together where these do not stay in the cache. */
+static void choose_together(const rnl_conv_problem *problem, strassen_plan *plan)
+{
+    const strassen_block *block = plan->block;
+    const int64_t terms = problem->channels / 2, width = block->vectors * block->vector;
+    const int64_t weights = plan->share_blocks * width * PRODUCTS * terms * (int64_t)sizeof(float);
+    plan->slab_floats = PRODUCTS * terms * block->rows + SUMS * block->rows * width;
+    const int64_t fit = MANY_FLOATS / plan->slab_floats > 0 ? MANY_FLOATS / plan->slab_floats : 1;
+    plan->together = weights <= FEW_WEIGHTS ? 1 : fit < plan->share_slabs ? fit : plan->share_slabs;
+}
+
+static int64_t plan_floats(const strassen_plan *plan)
+{
+    return plan->slab_items * plan->block_items * plan->together * plan->slab_floats;
+}
+
+static bool make_plan(const rnl_device *device, const rnl_conv_problem *problem, strassen_plan *out_plan)
+{
+    strassen_plan best = {0};
+    int64_t pixels = problem->batch;
+    for (size_t i = 0; i < 3; ++i)
+        if (__builtin_mul_overflow(pixels, problem->dst_size[i], &pixels) || pixels > INT32_MAX / 256)
+            return false;
+    if (problem->channels > 1 << 16 || problem->filters > 1 << 24)
+        return false;
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; ++i) {
+        if (blocks[i].vector != device->vector_width || pixels < 2 * blocks[i].rows)
+            continue;
+        strassen_plan plan = {.block = &blocks[i], .pixels = pixels};
+        plan.slabs = rnl_divide_up(pixels, 2 * blocks[i].rows);
+        plan.channel_blocks = rnl_divide_up(rnl_divide_up(problem->filters, 2 * RNL_CONV_PANEL) * RNL_CONV_PANEL,
+                                            blocks[i].vector * blocks[i].vectors);
+        choose_shares(device, problem, &plan);
+        if (!best.block || plan.cost < WORTHWHILE * best.cost)
+            best = plan;
+    }
+    if (!best.block)
+        return false;
+    choose_together(problem, &best);
+    *out_plan = best;
+    return true;
+}
+
+int64_t rnl_conv_strassen_scratch(const rnl_device *device, const rnl_conv_problem *problem)
+{
+    strassen_plan plan;
+    return make_plan(device, problem, &plan) ? plan_floats(&plan) : 0;
+}
+
+/* Single pixels, none of them padding. */
+static bool has_shape(const rnl_conv_problem *problem)
+{
+    for (size_t i = 0; i < 3; ++i)
+        if (problem->taps[i] != 1 || problem->pad[i] != 0 ||
+            (problem->dst_size[i] - 1) * problem->stride[i] >= problem->src_size[i])
+            return false;
+    return !problem->transposed && problem->groups == 1 && problem->src->dtype == RNL_F32 && problem->channels > 0 &&
+           problem->channels % (2 * RNL_CONV_PANEL) == 0;
+}
+
+bool rnl_conv_strassen_applies(const rnl_device *device, const void *data)
+{
+    const rnl_conv_problem *problem = data;
+    const rnl_view *scratch = problem->scratch;
+    const int64_t given = scratch && scratch->dtype == RNL_F32 ? rnl_view_elements(scratch) : 0;
+    strassen_plan plan;
+    return problem->strassen && rnl_device_is_cpu(device) && has_shape(problem) && make_plan(device, problem, &plan) &&
+           plan_floats(&plan) <= given;
+}
+
+static double larger(double a, double b)
+{
+    return a > b ? a : b;
+}
+
+/* Cycles of plain products (conv:panel), with tiles of 7 pixels by 4 vectors. */
+static double direct_cost(const rnl_device *device, const rnl_conv_problem *problem, double pixels)
+{
+    const double width = (double)device->vector_width;
+    const double tiles = ceil(pixels / 7) * ceil((double)problem->filters / (4 * width));
+    return tiles * (28 * (1.06 * (double)problem->channels + 6) + 100) / (double)rnl_device_units(device);
+}
+
+/* Weights come from memory in each run: those of a model are more than caches hold. */
+bool rnl_conv_strassen_pays(const rnl_device *device, const void *data)
+{
+    const rnl_conv_problem *problem = data;
+    const char *wish = getenv("RUNNEL_STRASSEN");
+    const double bytes = BYTES * (double)problem->channels * (double)problem->filters;
+    strassen_plan plan;
+    if (rnl_is_deterministic() || (wish && !strcmp(wish, "off")) || !make_plan(device, problem, &plan))
+        return false;
+    const double direct = direct_cost(device, problem, (double)plan.pixels);
+    return (wish && !strcmp(wish, "on")) ||
+           GAIN * larger(plan.cost, 7 * bytes / 4 / BYTES_A_CYCLE) < larger(direct, bytes / BYTES_A_CYCLE);
+}
+
+static void add_own(rnl_step_builder *step, const rnl_conv_problem *problem, const strassen_plan *plan)
+{
+    const int64_t own_floats = plan->together * plan->slab_floats;
+    rnl_step_slot(step, problem->scratch->slot);
+    rnl_step_offsets(step, 4, &problem->scratch, 1, (const int64_t[]){own_floats, plan->together}, 2);
+}
+
+rnl_status rnl_conv_strassen_append(rnl_step_list *list, const char *name, const void *data)
+{
+    rnl_conv_problem problem = *(const rnl_conv_problem *)data;
+    strassen_plan plan;
+    rnl_step_builder step;
+    if (!make_plan(list->device, &problem, &plan))
+        return FAIL(RNL_INTERNAL, "%s does not apply to this convolution", name);
+    problem.index64 |= problem.scratch->offset + plan_floats(&plan) > INT32_MAX - 65536;
+    const rnl_conv_tile tile = {.vector = plan.block->vector, .pixels = plan.block->rows};
+    rnl_step_begin(&step, list, name, problem.index64);
+    rnl_conv_add_defines(&step, &problem, &tile);
+    rnl_step_define(&step, "NB=%lld", (long long)plan.block->vectors);
+    add_own(&step, &problem, &plan);
+    rnl_conv_add_arguments(&step, &problem, false, plan.pixels, plan.share_slabs, plan.share_blocks);
+    rnl_step_range(&step, 2, (size_t[3]){(size_t)plan.block_items, (size_t)plan.slab_items, 1}, (size_t[3]){1, 1, 1});
+    rnl_conv_add_cost(&step, &problem);
+    rnl_step_writes(&step, problem.dst->slot);
+    rnl_step_writes(&step, problem.scratch->slot);
+    return rnl_step_end(&step, "conv_strassen.cl", "conv_strassen");
+}
