@@ -2,6 +2,7 @@
 #include "graph/check.h"
 
 #include "base/memory.h"
+#include "graph/custom.h"
 #include "graph/names.h"
 #include <stdlib.h>
 #include <string.h>
@@ -41,7 +42,11 @@ static rnl_status add_row(check_table *table, const rnl_node *node, const char *
     TRY(rnl_zone_text(&table->graph->zone, key, length, &row->key));
     row->info = (rnl_operator_info){.domain = node->domain, .op_type = node->op_type, .reason = ""};
     row->type_rule = rnl_check_type_rule(node->domain, node->op_type);
-    row->schema = rnl_op_find(node->domain, node->op_type, node->opset);
+    row->schema = rnl_registry_find(table->graph->registry, node->domain, node->op_type, node->opset);
+    if (!row->schema)
+        row->schema = rnl_op_find(node->domain, node->op_type, node->opset);
+    else
+        row->type_rule = RNL_TYPE_UNKNOWN;
     TRY(rnl_names_add(&table->names, key, length, (uint32_t)table->count));
     table->count++;
     return RNL_OK;
@@ -111,7 +116,10 @@ static rnl_status check_node(check_table *table, const check_scope *scope, rnl_n
 {
     check_row *row;
     TRY(find_row(table, node, &row));
+    const size_t index = (size_t)(row - table->rows);
     node->schema = row->schema;
+    if (node->schema && node->schema->custom)
+        node->op_type = node->schema->custom->name;
     row->info.node_count++;
     table->graph->checked_count++;
     rnl_check_output_types(node, row->type_rule, scope->types);
@@ -120,7 +128,7 @@ static rnl_status check_node(check_table *table, const check_scope *scope, rnl_n
             TRY(check_inner(table, scope, node, &node->attributes[i]));
     if (!rnl_check_node(scope->graph, node, scope->types, NULL))
         return RNL_OK;
-    TRY(find_row(table, node, &row)); /* the table may have grown */
+    row = &table->rows[index]; /* the table may have grown */
     table->graph->unsupported_count++;
     if (row->info.unsupported_count++ == 0)
         return give_reason(table, scope, node, &row->info.reason);

@@ -41,6 +41,10 @@ static bool type_fits(const rnl_node *node, const rnl_attribute *attribute)
         {RNL_ATTRIBUTE_GRAPH, " body then_branch else_branch "},
         {RNL_ATTRIBUTE_STRINGS, " activations "},
     };
+    const bool is_plain = attribute->type >= RNL_ATTRIBUTE_FLOAT && attribute->type <= RNL_ATTRIBUTE_STRINGS &&
+                          attribute->type != RNL_ATTRIBUTE_GRAPH;
+    if (node->schema->custom)
+        return is_plain;
     if (strcmp(attribute->name, "value") == 0)
         return attribute->type == (strcmp(node->op_type, "Pad") == 0 ? RNL_ATTRIBUTE_FLOAT : RNL_ATTRIBUTE_TENSOR);
     if (strcmp(node->op_type, "Scaler") == 0)
@@ -48,15 +52,16 @@ static bool type_fits(const rnl_node *node, const rnl_attribute *attribute)
     for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++)
         if (rnl_check_word(rules[i].names, attribute->name))
             return attribute->type == rules[i].type;
-    return attribute->type >= RNL_ATTRIBUTE_FLOAT && attribute->type <= RNL_ATTRIBUTE_STRINGS &&
-           attribute->type != RNL_ATTRIBUTE_GRAPH;
+    return is_plain;
 }
 
 bool rnl_check_attributes(const rnl_node *node, rnl_text *reason)
 {
     for (size_t i = 0; i < node->attribute_count; i++) {
         const rnl_attribute *attribute = &node->attributes[i];
-        if (!node->schema->attributes || !rnl_check_word(node->schema->attributes, attribute->name)) {
+        const bool is_known = node->schema->custom ||
+                              (node->schema->attributes && rnl_check_word(node->schema->attributes, attribute->name));
+        if (!is_known) {
             if (reason)
                 rnl_text_add(reason, "its attribute '%s' is not supported", attribute->name);
             return true;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graph/check.h"
 
+#include "graph/custom.h"
 #include <inttypes.h>
 #include <string.h>
 
@@ -50,9 +51,15 @@ static void add_inputs(rnl_text *text, const rnl_graph *graph, const rnl_node *n
 }
 
 /* "opset 9 of Resize is not supported; opsets 10 to 28 are" */
-static void add_unknown_operator(rnl_text *text, const rnl_node *node)
+static void add_unknown_operator(rnl_text *text, const rnl_graph *graph, const rnl_node *node)
 {
     size_t count;
+    const rnl_op_schema *newer = rnl_registry_find(graph->registry, node->domain, node->op_type, INT64_MAX);
+    if (newer) {
+        rnl_text_add(text, "%s is registered from version %d of its domain on, and the model imports %" PRId64,
+                     newer->custom->name, newer->since, node->opset);
+        return;
+    }
     const rnl_op_schema *const *schemas = rnl_op_list(node->domain, &count);
     if (!schemas) {
         rnl_text_add(text, "operators of the domain '%s' (opset %" PRId64 ") are not supported", node->domain,
@@ -163,7 +170,7 @@ bool rnl_check_node(const rnl_graph *graph, const rnl_node *node, const uint8_t 
     }
     if (!node->schema) {
         if (reason) {
-            add_unknown_operator(reason, node);
+            add_unknown_operator(reason, graph, node);
             add_inputs(reason, graph, node, types);
         }
         return true;

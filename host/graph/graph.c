@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graph/graph.h"
 #include "base/memory.h"
+#include "graph/graph_build.h"
+#include <runnel/custom.h>
 
+#include <stddef.h>
 #include <string.h>
 
 rnl_graph *rnl_graph_retain(rnl_graph *graph)
@@ -19,6 +22,7 @@ static void release_parts(rnl_graph *graph)
     for (size_t i = 0; i < graph->external_count; i++)
         rnl_map_close(&graph->external[i]);
     rnl_map_close(&graph->file);
+    rnl_registry_release(graph->registry);
 }
 
 void rnl_graph_release(rnl_graph *graph)
@@ -30,6 +34,31 @@ void rnl_graph_release(rnl_graph *graph)
         release_parts(graph);
     rnl_zone_free(&graph->zone);
     rnl_free(graph);
+}
+
+rnl_status rnl_graph_copy(rnl_graph *base, rnl_graph **out_graph)
+{
+    const size_t after = offsetof(rnl_graph, base); /* others count references meanwhile */
+    rnl_graph *copy = NULL;
+    rnl_status status = RNL_OK;
+    *out_graph = NULL;
+    GOTO(rnl_alloc(1, sizeof *copy, &copy));
+    atomic_init(&copy->references, 1);
+    memcpy((char *)copy + after, (const char *)base + after, sizeof *copy - after);
+    copy->zone = (rnl_zone){0};
+    copy->base = NULL; /* until nothing can fail */
+    GOTO(rnl_zone_alloc(&copy->zone, base->value_count + 1, sizeof *copy->values, &copy->values));
+    GOTO(rnl_zone_alloc(&copy->zone, base->node_count, sizeof *copy->nodes, &copy->nodes));
+    memcpy(copy->values, base->values, base->value_count * sizeof *copy->values);
+    memcpy(copy->nodes, base->nodes, base->node_count * sizeof *copy->nodes);
+    copy->base = rnl_graph_retain(base);
+    *out_graph = copy;
+    return RNL_OK;
+done:
+    if (copy)
+        rnl_zone_free(&copy->zone);
+    rnl_free(copy);
+    return status;
 }
 
 const rnl_value_info *rnl_graph_inputs(const rnl_graph *graph, size_t *out_count)

@@ -75,10 +75,11 @@ typedef struct rnl_value {
 
 struct rnl_graph {
     atomic_uint references;
-    rnl_graph *base;   /* retained: what this one is an edition of, which owns all that they share; or NULL */
-    rnl_zone zone;     /* owns everything below */
-    rnl_map file;      /* the mapped model, when loaded from a path */
-    rnl_map *external; /* mapped external data files */
+    rnl_graph *base; /* retained: what this one is an edition of, which owns all that they share; or NULL */
+    struct rnl_registry *registry; /* retained: the caller's operators; NULL: none */
+    rnl_zone zone;                 /* owns everything below */
+    rnl_map file;                  /* the mapped model, when loaded from a path */
+    rnl_map *external;             /* mapped external data files */
     size_t external_count;
     rnl_graph_info info;
     rnl_value *values;

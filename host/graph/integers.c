@@ -3,10 +3,10 @@
 
 #include "base/memory.h"
 #include "base/text.h"
+#include "graph/graph_build.h"
 #include "graph/host_element.h"
 #include "graph/integers_edit.h"
 #include "graph/op.h"
-#include <stddef.h>
 #include <string.h>
 
 /* ---- reading --------------------------------------------------------------------------------------------------- */
@@ -179,30 +179,6 @@ static bool is_quantised(const rnl_graph *graph)
     return false;
 }
 
-static rnl_status copy_graph(rnl_graph *base, rnl_graph **out_graph)
-{
-    const size_t after = offsetof(rnl_graph, base); /* others count references meanwhile */
-    rnl_graph *copy = NULL;
-    rnl_status status = RNL_OK;
-    GOTO(rnl_alloc(1, sizeof *copy, &copy));
-    atomic_init(&copy->references, 1);
-    memcpy((char *)copy + after, (const char *)base + after, sizeof *copy - after);
-    copy->zone = (rnl_zone){0};
-    copy->base = NULL; /* until nothing can fail */
-    GOTO(rnl_zone_alloc(&copy->zone, base->value_count + 1, sizeof *copy->values, &copy->values));
-    GOTO(rnl_zone_alloc(&copy->zone, base->node_count, sizeof *copy->nodes, &copy->nodes));
-    memcpy(copy->values, base->values, base->value_count * sizeof *copy->values);
-    memcpy(copy->nodes, base->nodes, base->node_count * sizeof *copy->nodes);
-    copy->base = rnl_graph_retain(base);
-    *out_graph = copy;
-    return RNL_OK;
-done:
-    if (copy)
-        rnl_zone_free(&copy->zone);
-    rnl_free(copy);
-    return status;
-}
-
 static rnl_status count_reads(rnl_editor *editor)
 {
     const rnl_graph *graph = editor->graph;
@@ -234,7 +210,7 @@ rnl_status rnl_graph_with_integers(rnl_graph *graph, rnl_graph **out_graph)
     rnl_status status = RNL_OK;
     *out_graph = NULL;
     if (is_quantised(graph)) {
-        GOTO(copy_graph(graph, &editor.graph));
+        GOTO(rnl_graph_copy(graph, &editor.graph));
         GOTO(count_reads(&editor));
         GOTO(replace_all(&editor));
     }

@@ -7,16 +7,10 @@
 #define RUNNEL_GRAPH_OP_H
 
 #include "graph/graph.h"
+#include <runnel/custom.h>
 
 /* Tensors of up to this many elements are evaluated on the host when all their inputs are known there. */
 #define RNL_HOST_MAX_ELEMENTS 4096
-
-typedef struct rnl_tensor_desc {
-    rnl_dtype dtype; /* RNL_DTYPE_NONE: an optional input or output that is not there */
-    size_t rank;
-    int64_t shape[RNL_MAX_RANK];
-    const void *host; /* contents, dense row-major, when known while planning; may be unaligned */
-} rnl_tensor_desc;
 
 /* One node at known input shapes. */
 typedef struct rnl_op_context {
@@ -60,6 +54,7 @@ typedef struct rnl_op_schema {
     rnl_status (*evaluate)(rnl_op_context *context); /* NULL: never on the host */
     const char *attributes; /* " axis keepdims ": the known ones; another one makes a node unsupported */
     bool shape_only;        /* evaluate reads only the inputs' shapes (Shape, Size): their contents need not be known */
+    const struct rnl_custom_entry *custom; /* a caller's operator (custom.h); NULL: ours */
 } rnl_op_schema;
 
 /* The row for an operator at an opset of its domain ("": ai.onnx); NULL when there is none. */

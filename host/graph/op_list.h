@@ -43,7 +43,7 @@ extern const rnl_op_domain rnl_op_domain_onnx, rnl_op_domain_microsoft, rnl_op_d
                    attributes, shape_only)                                                                             \
     {                                                                                                                  \
         name, since, until, min_inputs, max_inputs, 1, max_outputs, types, shape_inputs, infer, evaluate, attributes,  \
-            shape_only                                                                                                 \
+            shape_only, NULL                                                                                           \
     }
 
 #endif

@@ -5,6 +5,7 @@
  * 2020).
  */
 #include "base/memory.h"
+#include "device/guard.h"
 #include "model/plan.h"
 
 #include <stdlib.h>
@@ -17,13 +18,13 @@
 bool rnl_arena_is_off(void)
 {
     const char *mode = getenv("RUNNEL_ARENA");
-    return mode && strcmp(mode, "off") == 0;
+    return (mode && strcmp(mode, "off") == 0) || rnl_guard_is_on();
 }
 
 size_t rnl_arena_guard_bytes(const rnl_device_info *device)
 {
     bool sees_by_itself = strcmp(device->platform, "Oclgrind") == 0;
-    return rnl_arena_is_off() && !sees_by_itself ? GUARD_BYTES : 0;
+    return rnl_arena_is_off() && !sees_by_itself && !rnl_guard_is_on() ? GUARD_BYTES : 0;
 }
 
 /* Steps of one in-order stream happen in the order of their indices. */

@@ -3,7 +3,9 @@
 #include "base/memory.h"
 #include "device/buffer.h"
 #include "model/session.h"
+#include <runnel/pool.h>
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,6 +21,7 @@ static void release_plan(rnl_session *session)
 {
     rnl_plan_release(session->bound);
     session->bound = NULL;
+    session->named = NULL;
     session->has_constants = false;
 }
 
@@ -31,6 +34,8 @@ void rnl_session_unbind(rnl_session *session)
 rnl_buffer *rnl_session_buffer(const rnl_session *session, uint32_t slot)
 {
     const rnl_slot *placed = &session->bound->slots[slot];
+    if (placed->host)
+        return rnl_ring_buffer(session, slot);
     return placed->kind == RNL_SLOT_WEIGHT ? placed->weight : session->blocks[placed->block];
 }
 
@@ -47,6 +52,19 @@ static bool arena_fits(const rnl_session *session, const rnl_plan *plan, size_t 
     return true;
 }
 
+/* Without an arena a block is one slot, and is called so in messages. */
+static rnl_status create_block(rnl_session *session, const rnl_plan *plan, uint32_t block, size_t bytes)
+{
+    rnl_buffer_options options = RNL_BUFFER_OPTIONS_INIT;
+    char label[32];
+    for (uint32_t i = 0; rnl_arena_is_off() && i < plan->slot_count; i++)
+        if (plan->slots[i].kind != RNL_SLOT_WEIGHT && plan->slots[i].block == block && plan->slots[i].size_bytes > 0) {
+            snprintf(label, sizeof label, "slot %u", (unsigned)i);
+            options.label = label;
+        }
+    return rnl_buffer_create_with(session->model->device, RNL_MEMORY_DEVICE, bytes, &options, &session->blocks[block]);
+}
+
 static rnl_status grow_arena(rnl_session *session, const rnl_plan *plan, size_t guard)
 {
     if (arena_fits(session, plan, guard))
@@ -55,8 +73,7 @@ static rnl_status grow_arena(rnl_session *session, const rnl_plan *plan, size_t 
     TRY(rnl_grow(&session->blocks, &session->block_capacity, plan->block_count, sizeof *session->blocks));
     for (size_t i = 0; i < plan->block_count; i++) {
         size_t bytes = plan->block_bytes[i] + guard;
-        TRY(rnl_buffer_create(session->model->device, RNL_MEMORY_DEVICE, bytes, &session->blocks[i]),
-            "arena of %zu bytes", plan->arena_bytes);
+        TRY(create_block(session, plan, (uint32_t)i, bytes), "arena of %zu bytes", plan->arena_bytes);
         session->block_count = i + 1;
         session->arena_bytes += bytes;
     }
@@ -99,8 +116,8 @@ void rnl_session_place_slots(rnl_session *session)
     const rnl_plan *plan = session->bound;
     for (size_t i = 0; plan && i < plan->slot_count; i++) {
         const rnl_slot *slot = &plan->slots[i];
-        bool weight = slot->kind == RNL_SLOT_WEIGHT;
-        session->slots[i].memory = weight ? slot->weight->memory : session->blocks[slot->block]->memory;
+        const rnl_buffer *buffer = slot->kind == RNL_SLOT_WEIGHT ? slot->weight : session->blocks[slot->block];
+        session->slots[i].memory = buffer ? buffer->memory : NULL; /* none: the ring says where, stretch by stretch */
         session->slots[i].offset_bytes = slot->offset_bytes;
     }
 }
@@ -112,6 +129,7 @@ rnl_status rnl_session_bind(rnl_session *session, rnl_plan *plan)
         return RNL_OK;
     release_plan(session);
     TRY(grow_arena(session, plan, guard));
+    TRY(rnl_ring_reserve(session, plan));
     TRY(rnl_grow(&session->slots, &session->slot_capacity, plan->slot_count, sizeof *session->slots));
     session->bound = rnl_plan_retain(plan);
     rnl_session_place_slots(session);

@@ -105,9 +105,36 @@ static rnl_status fold_node(folder *f, const rnl_node *node)
     return status == RNL_RESOURCE_EXHAUSTED ? status : RNL_OK;
 }
 
+static bool is_read(const bool *read, const rnl_node *node)
+{
+    bool any = false;
+    for (uint32_t i = 0; i < node->output_count && !any; i++)
+        any = node->outputs[i] != RNL_NO_VALUE && read[node->outputs[i]];
+    return any;
+}
+
+/* An edition leaves nodes behind that nobody reads, such as a quantised model's float32 weights. */
+static rnl_status mark_read(folder *f, const rnl_graph *graph, bool **out_read)
+{
+    bool *read;
+    TRY(rnl_zone_alloc(f->planner.zone, graph->value_count, sizeof *read, &read));
+    for (size_t i = 0; i < graph->output_count; i++)
+        read[graph->output_values[i]] = true;
+    for (size_t i = graph->node_count; i-- > 0;) {
+        const rnl_node *node = &graph->nodes[i];
+        for (uint32_t k = 0; k < node->input_count && is_read(read, node); k++)
+            if (node->inputs[k] != RNL_NO_VALUE)
+                read[node->inputs[k]] = true;
+    }
+    *out_read = read;
+    return RNL_OK;
+}
+
 static rnl_status fold_graph(folder *f, const rnl_graph *graph, const rnl_host_tensor *const *captured)
 {
+    bool *read;
     rnl_constants *constants = f->constants;
+    TRY(mark_read(f, graph, &read));
     TRY(rnl_zone_alloc(&constants->zone, graph->value_count, sizeof *constants->tensors, &constants->tensors));
     TRY(rnl_zone_alloc(f->planner.zone, graph->value_count, sizeof *f->planner.values, &f->planner.values));
     for (size_t i = 0; i < graph->value_count; i++) {
@@ -117,7 +144,7 @@ static rnl_status fold_graph(folder *f, const rnl_graph *graph, const rnl_host_t
             f->planner.values[i].desc = rnl_desc_of(tensor);
     }
     for (size_t i = 0; i < graph->node_count; i++)
-        if (is_foldable(f, &graph->nodes[i]))
+        if (is_read(read, &graph->nodes[i]) && is_foldable(f, &graph->nodes[i]))
             TRY(fold_node(f, &graph->nodes[i]));
     return RNL_OK;
 }

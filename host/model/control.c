@@ -153,7 +153,7 @@ rnl_status rnl_run_loop(rnl_frame *frame, const rnl_node *node)
     rnl_status status = RNL_OK;
     GOTO(begin_loop(&l));
     for (int64_t i = 0; l.goes_on && (l.trips < 0 || i < l.trips); i++) {
-        if (atomic_load(&frame->session->cancelled))
+        if (rnl_session_is_cancelled(frame->session))
             GOTO(FAIL(RNL_CANCELLED, "the run was cancelled before iteration %lld", (long long)i));
         GOTO(iterate(&l, i), "iteration %lld", (long long)i);
     }

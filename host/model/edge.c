@@ -2,6 +2,7 @@
 #include "model/edge.h"
 
 #include "base/memory.h"
+#include "device/guard.h"
 #include "device/pinned.h"
 #include "device/traffic.h"
 #include "device/way.h"
@@ -71,7 +72,7 @@ void rnl_output_release(void *memory)
 
 static bool writes(const rnl_step_list *list, const rnl_step *step, uint32_t slot)
 {
-    return step->write_slot == slot || step->write_slot_2 == slot ||
+    return step->write_slot == slot || step->write_slot_2 == slot || step->write_slot_3 == slot ||
            (step->kind == RNL_STEP_CLBLAST_GEMM && list->gemms[step->gemm_at].c_slot == slot);
 }
 
@@ -106,7 +107,7 @@ static bool goes_in_place(const rnl_session *session, const rnl_plan_io *io, con
 {
     rnl_device *device = session->model->device;
     return io->may_be_in_place && device->maps_in_place && (uintptr_t)host % IN_PLACE_ALIGN == 0 &&
-           rnl_arena_guard_bytes(rnl_device_get_info(device)) == 0 && rnl_device_wraps(device);
+           rnl_arena_guard_bytes(rnl_device_get_info(device)) == 0 && !rnl_guard_is_on() && rnl_device_wraps(device);
 }
 
 static rnl_status put_in_place(rnl_session *session, const rnl_plan_io *io, rnl_edge *edge, void *host)

@@ -2,6 +2,7 @@
 #include "model/evaluate.h"
 
 #include "base/memory.h"
+#include "graph/custom.h"
 #include "model/late.h"
 #include <string.h>
 
@@ -162,6 +163,7 @@ static rnl_status describe_node(rnl_planner *planner, uint32_t index, bool *out_
     if (status != RNL_OK)
         return status;
     TRY(check_outputs(&context));
+    TRY(rnl_custom_check_declared(planner->graph, &context));
     planner->on_host[index] = can_evaluate(&context);
     *out_ends = is_late && !planner->on_host[index];
     if (*out_ends)

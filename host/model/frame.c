@@ -3,6 +3,7 @@
 
 #include "base/memory.h"
 #include "device/buffer.h"
+#include "device/guard.h"
 #include "model/evaluate.h"
 #include "model/late.h"
 #include "model/profile.h"
@@ -65,7 +66,8 @@ static bool lies_in_place(const rnl_session *session, const rnl_plan_io *io, con
     const rnl_device_info *info = rnl_device_get_info(session->model->device);
     size_t align = info->base_align_bytes ? info->base_align_bytes : 128;
     return io->may_be_in_place && cell->offset_bytes % align == 0 &&
-           cell->offset_bytes + rnl_cell_bytes(cell) <= IN_PLACE_BYTES && rnl_arena_guard_bytes(info) == 0;
+           cell->offset_bytes + rnl_cell_bytes(cell) <= IN_PLACE_BYTES && rnl_arena_guard_bytes(info) == 0 &&
+           !rnl_guard_is_on();
 }
 
 static void put_in_place(rnl_session *session, const rnl_plan_io *io, const rnl_cell *cell)
@@ -258,7 +260,7 @@ static rnl_status run_nodes(rnl_frame *frame)
     const rnl_graph *graph = frame->model->graph;
     for (uint32_t first = 0; first < graph->node_count;) {
         const rnl_node *node = &graph->nodes[first];
-        if (atomic_load(&frame->session->cancelled))
+        if (rnl_session_is_cancelled(frame->session))
             return FAIL(RNL_CANCELLED, "the run was cancelled before node %u of %zu", first, graph->node_count);
         if (is_done(frame, node)) {
             first++;

@@ -2,6 +2,7 @@
 #include "model/fuse.h"
 
 #include "base/memory.h"
+#include "model/block.h"
 #include "model/fuse_grow.h"
 #include "model/matrix.h"
 #include <stdlib.h>
@@ -235,6 +236,9 @@ static bool is_float(rnl_dtype dtype)
 static bool is_anchor(const rnl_planner *planner, uint32_t index)
 {
     const rnl_node *node = &planner->graph->nodes[index];
+    uint32_t bias;
+    if (rnl_is_integer_product(node))
+        return rnl_fuse_runs(planner, index) && rnl_integer_product_takes_chain(planner, node, &bias);
     if (!rnl_fold_is_anchor(node) || !rnl_fuse_runs(planner, index) ||
         !is_float(planner->values[node->outputs[0]].desc.dtype))
         return false;
@@ -246,6 +250,7 @@ static rnl_status keep(rnl_planner *planner, const rnl_group *group)
     rnl_group *kept = NULL;
     TRY(rnl_zone_alloc(planner->zone, 1, sizeof *kept, &kept));
     *kept = *group;
+    rnl_fuse_gelu(&kept->chain);
     for (size_t i = 0; i < group->node_count; i++)
         planner->groups[group->nodes[i]] = kept;
     return RNL_OK;
@@ -270,9 +275,11 @@ static rnl_status group_anchor(rnl_grower *grower, uint32_t index)
 {
     const rnl_node *node = &grower->planner->graph->nodes[index];
     rnl_group *group = grower->group;
+    uint32_t bias = RNL_NO_VALUE;
     begin(grower, index);
-    bool matrix = rnl_is_matrix_product(node);
-    bool convolution = !matrix || rnl_matrix_is_convolution(grower->planner, node);
+    bool integers = rnl_is_integer_product(node) && rnl_integer_product_takes_chain(grower->planner, node, &bias);
+    bool matrix = integers || rnl_is_matrix_product(node);
+    bool convolution = !matrix || (!integers && rnl_matrix_is_convolution(grower->planner, node));
     grower->axis = matrix ? grower->shape.rank - 1 : 1;
     grower->keeps_type = !convolution;
     grower->takes_fold = convolution && rnl_fold_takes_anchor(grower->planner, node);
@@ -281,8 +288,10 @@ static rnl_status group_anchor(rnl_grower *grower, uint32_t index)
     group->node_count = 1;
     grower->results[0] = (rnl_chain_source){RNL_CHAIN_INPUT, 0};
     grower->left[0] = grower->readers->counts[node->outputs[0]];
+    if (bias != RNL_NO_VALUE && !rnl_grower_add_bias(grower, bias))
+        return RNL_OK;
     grow(grower);
-    return group->node_count > 1 ? keep(grower->planner, group) : RNL_OK;
+    return group->node_count > 1 || group->chain.stage_count > 0 ? keep(grower->planner, group) : RNL_OK;
 }
 
 static rnl_status group_elementwise(rnl_grower *grower, uint32_t index)
@@ -308,6 +317,12 @@ static rnl_status group_attention(rnl_grower *grower, uint32_t index)
     return grower->group->node_count ? keep(grower->planner, grower->group) : RNL_OK;
 }
 
+static rnl_status group_sum(rnl_grower *grower, uint32_t index)
+{
+    rnl_fuse_sum(grower->planner, grower->readers, index, grower->group);
+    return grower->group->node_count ? keep(grower->planner, grower->group) : RNL_OK;
+}
+
 /* From the end for anchors: of two that meet, the later one takes the rest. */
 rnl_status rnl_fuse(rnl_planner *planner)
 {
@@ -316,6 +331,7 @@ rnl_status rnl_fuse(rnl_planner *planner)
     rnl_grower grower = {.planner = planner, .readers = &readers};
     TRY(rnl_zone_alloc(planner->zone, count, sizeof *planner->groups, &planner->groups));
     TRY(rnl_zone_alloc(planner->zone, count, sizeof *planner->pads, &planner->pads));
+    TRY(rnl_zone_alloc(planner->zone, count, sizeof *planner->blocks, &planner->blocks));
     if (rnl_fuse_is_off())
         return RNL_OK;
     TRY(rnl_zone_alloc(planner->zone, 1, sizeof *grower.group, &grower.group));
@@ -325,6 +341,8 @@ rnl_status rnl_fuse(rnl_planner *planner)
         TRY(group_norm(&grower, i));
     for (uint32_t i = 0; i < count; i++)
         TRY(group_attention(&grower, i));
+    for (uint32_t i = 0; i < count; i++)
+        TRY(group_sum(&grower, i));
     for (uint32_t i = count; i-- > 0;)
         if (!planner->groups[i] && is_anchor(planner, i))
             TRY(group_anchor(&grower, i));
@@ -332,5 +350,5 @@ rnl_status rnl_fuse(rnl_planner *planner)
         if (!planner->groups[i] && !is_anchor(planner, i) && rnl_fuse_runs(planner, i) &&
             rnl_fuse_takes(planner, &planner->graph->nodes[i]))
             TRY(group_elementwise(&grower, i));
-    return RNL_OK;
+    return rnl_fuse_blocks(planner, &readers);
 }

@@ -62,6 +62,8 @@ RNL_NODISCARD rnl_status rnl_fuse(rnl_planner *planner);
  * else the value itself, and NULL.
  */
 const rnl_pad *rnl_fuse_pad_of(const rnl_planner *planner, uint32_t value, uint32_t *out_source);
+/* Makes one stage of each GELU that a chain writes out. */
+void rnl_fuse_gelu(rnl_chain *chain);
 /* The node whose output the group stores. */
 uint32_t rnl_group_last(const rnl_group *group);
 

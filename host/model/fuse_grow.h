@@ -41,6 +41,8 @@ bool rnl_fuse_takes(const rnl_planner *planner, const rnl_node *node);
  * group is then to be taken back to what it was.
  */
 bool rnl_grower_append(rnl_grower *grower, uint32_t index);
+/* A value that is added to what the anchor computes, before anything else. */
+bool rnl_grower_add_bias(rnl_grower *grower, uint32_t value);
 
 /* Looks for patterns. */
 typedef struct rnl_finder {
@@ -65,6 +67,11 @@ RNL_NODISCARD rnl_status rnl_fuse_norm(rnl_planner *planner, const rnl_readers *
 /* The attention that this Softmax is part of, where it can be one step; else *group has no nodes. */
 RNL_NODISCARD rnl_status rnl_fuse_attention(rnl_planner *planner, const rnl_readers *readers, uint32_t index,
                                             rnl_group *group);
+
+/* ---- fuse_sum.c ---- */
+
+/* This QLinearAdd and a quantised convolution that only it reads; else *group has no nodes. */
+void rnl_fuse_sum(rnl_planner *planner, const rnl_readers *readers, uint32_t index, rnl_group *group);
 
 /* ---- fuse_pad.c ---- */
 

@@ -130,6 +130,13 @@ static bool append_two(rnl_chain *chain, rnl_map_op op, rnl_chain_source a, rnl_
     return rnl_chain_add_stage(chain, op, sources, 0, 0, out_source);
 }
 
+bool rnl_grower_add_bias(rnl_grower *grower, uint32_t value)
+{
+    rnl_chain_source bias;
+    return add_source(grower, value, &bias) &&
+           append_two(&grower->group->chain, RNL_MAP_ADD, grower->results[0], bias, &grower->results[0]);
+}
+
 /* Sum, Mean, Max, Min of any number of inputs. */
 static bool append_variadic(rnl_grower *grower, const rnl_node *node, rnl_map_op op, rnl_chain_source *out_source)
 {

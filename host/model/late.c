@@ -2,6 +2,7 @@
 #include "model/late.h"
 
 #include "base/memory.h"
+#include "graph/custom.h"
 #include <string.h>
 
 rnl_late rnl_late_kind(const rnl_node *node)
@@ -16,6 +17,8 @@ rnl_late rnl_late_kind(const rnl_node *node)
                  {"Loop", RNL_LATE_LOOP},
                  {"Scan", RNL_LATE_SCAN},
                  {"NonMaxSuppression", RNL_LATE_HOST}};
+    if (node->schema && node->schema->custom)
+        return node->schema->evaluate ? RNL_LATE_HOST : RNL_LATE_NOT;
     for (size_t i = 0; node->domain[0] == '\0' && i < sizeof kinds / sizeof *kinds; i++)
         if (strcmp(kinds[i].op_type, node->op_type) == 0)
             return kinds[i].kind;
@@ -64,6 +67,7 @@ static rnl_status run_on_host(rnl_frame *frame, const rnl_node *node)
         GOTO(read_input(frame, node, i, &inputs[i]));
     rnl_op_context context = {node, node->input_count, node->output_count, inputs, outputs, results};
     GOTO(node->schema->infer(&context));
+    GOTO(rnl_custom_check_declared(frame->model->graph, &context));
     GOTO(make_outputs(&context, cells));
     GOTO(node->schema->evaluate(&context));
     for (uint32_t i = 0; i < node->output_count; i++)

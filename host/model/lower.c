@@ -2,8 +2,11 @@
 #include "model/lower.h"
 
 #include "base/memory.h"
+#include "base/text.h"
+#include "model/block.h"
 #include "model/evaluate.h"
 #include "model/fuse.h"
+#include "model/nan.h"
 #include "model/place.h"
 #include "ops/conv.h"
 #include "ops/random.h"
@@ -82,7 +85,11 @@ rnl_status rnl_lower_weight(rnl_lowering *lowering, const rnl_weight_key *key, c
     rnl_slot slot = {.kind = RNL_SLOT_WEIGHT,
                      .size_bytes = place.size_bytes,
                      .weight = place.buffer,
-                     .offset_bytes = place.offset_bytes};
+                     .offset_bytes = place.offset_bytes,
+                     .block = place.block,
+                     .host = place.host,
+                     .item = place.item,
+                     .element_bytes = (uint32_t)rnl_dtype_bytes(out_view->dtype)};
     return add_slot(lowering->planner->plan, &slot, &out_view->slot);
 }
 
@@ -91,6 +98,13 @@ static rnl_status use_weight(rnl_lowering *lowering, uint32_t value, rnl_packing
 {
     const rnl_weight_key key = {value, packing, groups, RNL_NO_NODE, RNL_NO_NODE};
     return rnl_lower_weight(lowering, &key, NULL, 0, out_view);
+}
+
+rnl_status rnl_lower_mapped(rnl_lowering *lowering, size_t index, bool *out_found, rnl_view *out_view)
+{
+    const uint32_t value = lowering->context.node->inputs[index];
+    *out_found = rnl_weights_can_map(&lowering->planner->model->weights, value);
+    return *out_found ? use_weight(lowering, value, RNL_PACKING_MAPPED, 0, out_view) : RNL_OK;
 }
 
 /* ---- values --------------------------------------------------------------------------------------------------- */
@@ -132,23 +146,40 @@ static bool has_layout(const rnl_view *view, rnl_layout layout)
     }
 }
 
-rnl_status rnl_lower_value(rnl_lowering *lowering, uint32_t index, rnl_layout layout, rnl_view *out_view)
+rnl_status rnl_lower_value_as(rnl_lowering *lowering, uint32_t index, rnl_layout layout, rnl_dtype dtype,
+                              rnl_view *out_view)
 {
     rnl_plan_value *value = &lowering->planner->values[index];
     if (!value->placed)
         TRY(place(lowering, index));
     *out_view = value->view;
-    if (has_layout(&value->view, layout))
+    if (has_layout(&value->view, layout) && value->view.dtype == dtype)
         return RNL_OK;
-    if (!value->has_copy || value->copy_layout != (int)layout) {
-        TRY(new_tensor(lowering->planner->plan, value->view.dtype, value->view.rank, value->view.shape, layout,
-                       &value->copy));
+    if (!value->has_copy || value->copy_layout != (int)layout || value->copy.dtype != dtype) {
+        TRY(new_tensor(lowering->planner->plan, dtype, value->view.rank, value->view.shape, layout, &value->copy));
         TRY(rnl_lower_copy(lowering, &value->view, &value->copy));
         value->has_copy = true;
         value->copy_layout = (int)layout;
     }
     *out_view = value->copy;
     return RNL_OK;
+}
+
+rnl_status rnl_lower_stored(rnl_lowering *lowering, uint32_t index, rnl_layout layout, rnl_view *out_view)
+{
+    rnl_plan_value *value = &lowering->planner->values[index];
+    if (!value->placed)
+        TRY(place(lowering, index));
+    return rnl_lower_value_as(lowering, index, layout, value->view.dtype, out_view);
+}
+
+rnl_status rnl_lower_value(rnl_lowering *lowering, uint32_t index, rnl_layout layout, rnl_view *out_view)
+{
+    const rnl_planner *planner = lowering->planner;
+    if (planner->narrow && planner->values[index].view.dtype == RNL_BF16 &&
+        planner->values[index].desc.dtype == RNL_F32)
+        return rnl_lower_value_as(lowering, index, layout, RNL_F32, out_view);
+    return rnl_lower_stored(lowering, index, layout, out_view);
 }
 
 bool rnl_lower_has_input(const rnl_lowering *lowering, size_t index)
@@ -213,8 +244,10 @@ rnl_status rnl_lower_memory(rnl_lowering *lowering, uint32_t index, rnl_layout l
     rnl_plan_value *value = &lowering->planner->values[index];
     const rnl_tensor_desc *desc = &value->desc;
     TRY(rnl_place_output(lowering, index, layout, any, out_view));
+    const bool narrow = lowering->planner->narrow && lowering->planner->narrow[index];
     if (out_view->slot == RNL_NO_SLOT)
-        TRY(new_tensor(lowering->planner->plan, desc->dtype, desc->rank, desc->shape, layout, out_view));
+        TRY(new_tensor(lowering->planner->plan, narrow ? RNL_BF16 : desc->dtype, desc->rank, desc->shape, layout,
+                       out_view));
     value->view = *out_view;
     value->placed = true;
     return RNL_OK;
@@ -264,15 +297,52 @@ rnl_status rnl_lower_copy(rnl_lowering *lowering, const rnl_view *src, const rnl
 
 /* ---- nodes ---------------------------------------------------------------------------------------------------- */
 
+static void add_shapes(rnl_text *text, const rnl_planner *planner, const uint32_t *values, size_t count)
+{
+    bool any = false;
+    for (size_t i = 0; i < count; i++) {
+        const rnl_plan_value *value = values[i] == RNL_NO_VALUE ? NULL : &planner->values[values[i]];
+        if (!value || !value->described)
+            continue;
+        rnl_text_add(text, any ? ", " : "");
+        rnl_text_add_shape(text, value->desc.shape, value->desc.rank);
+        any = true;
+    }
+}
+
+/* Kept with the plan: values have their shapes only while planning. */
+static rnl_status describe_shapes(const rnl_planner *planner, uint32_t index, const char **out_shapes)
+{
+    *out_shapes = "";
+    if (index == RNL_NO_NODE)
+        return RNL_OK;
+    const rnl_node *node = &planner->graph->nodes[index];
+    rnl_text text = {0};
+    char *kept = NULL;
+    add_shapes(&text, planner, node->inputs, node->input_count);
+    rnl_text_add(&text, " -> ");
+    add_shapes(&text, planner, node->outputs, node->output_count);
+    rnl_status status = text.status;
+    if (status == RNL_OK)
+        status = rnl_zone_alloc(&planner->plan->zone, text.length + 1, 1, &kept);
+    if (status == RNL_OK)
+        *out_shapes = memcpy(kept, text.data, text.length + 1);
+    rnl_text_free(&text);
+    return status;
+}
+
 rnl_status rnl_plan_cover_steps(rnl_planner *planner, uint32_t node, const char *also)
 {
     static const size_t entry = sizeof *planner->plan->step_labels;
     rnl_plan *plan = planner->plan;
     size_t count = plan->steps.step_count;
+    const char *shapes = "";
     TRY(rnl_grow(&plan->step_labels, &plan->step_label_capacity, count, entry));
+    if (planner->covered_steps < count)
+        TRY(describe_shapes(planner, node, &shapes));
     for (; planner->covered_steps < count; planner->covered_steps++)
         plan->step_labels[planner->covered_steps] =
-            (rnl_step_label){node, planner->covered_steps + 1 == count && also ? also : ""};
+            (rnl_step_label){node, planner->covered_steps + 1 == count && also ? also : "", shapes};
     return RNL_OK;
 }
 
@@ -294,13 +364,17 @@ static uint32_t first_node(const rnl_planner *planner, uint32_t index)
     return planner->groups[index] ? planner->groups[index]->nodes[0] : index;
 }
 
-/* A node of a group waits for the group's last one. */
+/* A node of a group waits for the group's last one, and a block for its last group. */
 static rnl_status lower_next(rnl_lowering *lowering, uint32_t index)
 {
+    const uint32_t first = first_node(lowering->planner, index);
     rnl_group *group = lowering->planner->groups[index];
-    if (!group)
-        return lower_node(lowering, index);
-    return index == rnl_group_last(group) ? rnl_lower_group(lowering, group) : RNL_OK;
+    const rnl_block *block = lowering->planner->blocks[first];
+    if (group && index != rnl_group_last(group))
+        return RNL_OK;
+    if (block)
+        return first == rnl_block_last(block) ? rnl_lower_block(lowering, block) : RNL_OK;
+    return group ? rnl_lower_group(lowering, group) : lower_node(lowering, index);
 }
 
 rnl_status rnl_lower_nodes(rnl_planner *planner)
@@ -314,6 +388,8 @@ rnl_status rnl_lower_nodes(rnl_planner *planner)
         if (planner->on_host[i] || !needed || planner->pads[i])
             continue;
         rnl_status status = lower_next(&lowering, i);
+        if (status == RNL_OK && planner->model->root->nan_mode != RNL_NAN_OFF)
+            status = rnl_nan_note(planner, i);
         if (status != RNL_OK)
             return rnl_node_error(planner->graph, &planner->graph->nodes[first_node(planner, i)], status);
     }

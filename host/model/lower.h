@@ -9,7 +9,7 @@
 
 #include "graph/op_params.h"
 #include "model/model.h"
-#include "ops/chain.h"
+#include "ops/conv.h"
 
 /* What an operator needs of an image or matrix in memory. */
 typedef enum rnl_layout {
@@ -21,11 +21,11 @@ typedef enum rnl_layout {
 /* A value while planning. */
 typedef struct rnl_plan_value {
     rnl_tensor_desc desc;
-    rnl_view view;  /* where it is on the device */
-    bool described; /* desc is known */
-    bool placed;    /* view is set */
-    bool has_copy;  /* `copy` is set: the same elements in copy_layout, for steps that need that */
-    int copy_layout;
+    rnl_view view;   /* where it is on the device */
+    bool described;  /* desc is known */
+    bool placed;     /* view is set */
+    bool has_copy;   /* `copy` is set: the same elements in copy_layout, for steps that need that */
+    int copy_layout; /* … and of copy's type */
     rnl_view copy;
     bool needed;        /* some step reads it on the device, or it is an output */
     bool is_fixed;      /* desc.host follows from constants alone, whatever the inputs' shapes */
@@ -34,6 +34,7 @@ typedef struct rnl_plan_value {
 
 typedef struct rnl_home rnl_home;   /* place.h */
 typedef struct rnl_group rnl_group; /* fuse.h */
+typedef struct rnl_block rnl_block; /* block.h */
 
 typedef struct rnl_planner {
     rnl_model *model;
@@ -43,6 +44,8 @@ typedef struct rnl_planner {
     rnl_home *homes;        /* likewise */
     bool *on_host;          /* one a node: evaluated while planning */
     rnl_group **groups;     /* one a node: what it is lowered with; NULL: it is lowered by itself */
+    bool *narrow;           /* one a value: stored as bfloat16 though it is described as float32; NULL: none is */
+    rnl_block **blocks;     /* one a node: the block whose convolution it is; NULL: none */
     rnl_pad **pads;         /* one a node: a Pad that its readers do; NULL: none */
     rnl_zone *zone;         /* for what planning alone needs */
     rnl_tensor_desc *descs; /* scratch for one node's inputs and outputs */
@@ -69,11 +72,22 @@ RNL_NODISCARD rnl_status rnl_plan_cover_steps(rnl_planner *planner, uint32_t nod
 /* A value of the graph on the device in this layout; a copy step is added when it is in another. */
 RNL_NODISCARD rnl_status rnl_lower_value(rnl_lowering *lowering, uint32_t value, rnl_layout layout, rnl_view *out_view);
 
+/* The same in a type of float, or as it is stored (narrow.h), which rnl_lower_value is not: that gives what is
+ * described. */
+RNL_NODISCARD rnl_status rnl_lower_value_as(rnl_lowering *lowering, uint32_t value, rnl_layout layout, rnl_dtype dtype,
+                                            rnl_view *out_view);
+RNL_NODISCARD rnl_status rnl_lower_stored(rnl_lowering *lowering, uint32_t value, rnl_layout layout,
+                                          rnl_view *out_view);
+
 /* True when the node has an input or output `index`. */
 bool rnl_lower_has_input(const rnl_lowering *lowering, size_t index);
 bool rnl_lower_has_output(const rnl_lowering *lowering, size_t index);
 /* Input `index` on the device in this layout; a copy step is added when it is in another. Not there: RNL_NO_SLOT. */
 RNL_NODISCARD rnl_status rnl_lower_input(rnl_lowering *lowering, size_t index, rnl_layout layout, rnl_view *out_view);
+/* Memory of a convolution's own, where that makes it faster. */
+RNL_NODISCARD rnl_status rnl_lower_conv_memory(rnl_lowering *lowering, rnl_conv_params *params, const rnl_view *source,
+                                               const rnl_view *weight, const rnl_view *bias, const rnl_view *target,
+                                               rnl_view *out_scratch);
 /* A convolution's weight; packed once for the model when it is constant, else by a copy step. */
 RNL_NODISCARD rnl_status rnl_lower_conv_weight(rnl_lowering *lowering, size_t index, rnl_packing packing,
                                                int64_t groups, rnl_view *out_view);
@@ -89,6 +103,11 @@ void rnl_lower_alias(rnl_lowering *lowering, size_t index, const rnl_view *view)
 /* A constant of the model under a key of its weights; see rnl_weights_get. */
 RNL_NODISCARD rnl_status rnl_lower_weight(rnl_lowering *lowering, const rnl_weight_key *key, const double *numbers,
                                           size_t number_count, rnl_view *out_view);
+/*
+ * Input `index` where it lies in the model's file, if it is a constant that may stay there (rnl_weights_can_map);
+ * false: it has no such place. The view's elements need not be aligned.
+ */
+RNL_NODISCARD rnl_status rnl_lower_mapped(rnl_lowering *lowering, size_t index, bool *out_found, rnl_view *out_view);
 /* Memory for this node's own use. */
 RNL_NODISCARD rnl_status rnl_lower_scratch(rnl_lowering *lowering, rnl_dtype dtype, size_t rank, const int64_t *shape,
                                            rnl_layout layout, rnl_view *out_view);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Groups of nodes that are one step: their chain's operands, their constants, and their name. */
+#include "base/text.h"
 #include "model/attention.h"
 #include "model/compose.h"
 #include "model/evaluate.h"
@@ -118,7 +119,7 @@ static rnl_status fit_operand(rnl_lowering *lowering, uint32_t value, const rnl_
     if (fits(view, target))
         return RNL_OK;
     if (value != RNL_NO_VALUE && view->rank == target->rank) {
-        TRY(rnl_lower_value(lowering, value, layout, view));
+        TRY(rnl_lower_stored(lowering, value, layout, view));
         if (fits(view, target))
             return RNL_OK;
     }
@@ -143,7 +144,7 @@ static rnl_status lower_operands(rnl_lowering *lowering, rnl_group *group, const
         if (operand->value == RNL_NO_VALUE)
             TRY(lower_vector(lowering, operand, describe_output(lowering->planner, group), view));
         else
-            TRY(rnl_lower_value(lowering, operand->value, RNL_LAYOUT_ANY, view));
+            TRY(rnl_lower_stored(lowering, operand->value, RNL_LAYOUT_ANY, view));
         TRY(fit_operand(lowering, operand->value, target, view));
     }
     return RNL_OK;
@@ -177,7 +178,7 @@ static rnl_status lower_chain(rnl_lowering *lowering, rnl_group *group)
         uint32_t value = group->operands[i].value;
         if (value == RNL_NO_VALUE)
             continue;
-        TRY(rnl_lower_value(lowering, value, RNL_LAYOUT_ANY, &view));
+        TRY(rnl_lower_stored(lowering, value, RNL_LAYOUT_ANY, &view));
         if (rnl_lower_is_channels_last(planner, value, planner->values[output].desc.rank))
             layout = RNL_LAYOUT_CHANNELS_LAST;
     }
@@ -241,22 +242,23 @@ static rnl_status lower_anchor(rnl_lowering *lowering, rnl_group *group)
     return status;
 }
 
-/* " + Relu + Add" */
+/* " + Relu + Add", behind what the first one stands for already. */
 static rnl_status name_others(rnl_planner *planner, const rnl_group *group, const char **out_text)
 {
-    size_t length = 0;
-    char *text = NULL;
-    for (size_t i = 1; i < group->node_count; i++)
-        length += strlen(planner->graph->nodes[group->nodes[i]].op_type) + 3;
-    TRY(rnl_zone_alloc(&planner->plan->zone, length + 1, 1, &text));
-    *out_text = text;
-    for (size_t i = 1; i < group->node_count; i++) {
-        const char *name = planner->graph->nodes[group->nodes[i]].op_type;
-        memcpy(text, " + ", 3);
-        memcpy(text + 3, name, strlen(name));
-        text += 3 + strlen(name);
+    const rnl_node *nodes = planner->graph->nodes;
+    rnl_text text = {0};
+    for (size_t i = 0; i < group->node_count; i++) {
+        const rnl_node *node = &nodes[group->nodes[i]];
+        if (i > 0)
+            rnl_text_add(&text, " + %s", node->op_type);
+        if (node->instead)
+            rnl_text_add(&text, "%s", node->instead);
     }
-    return RNL_OK;
+    rnl_status status = text.status;
+    if (status == RNL_OK)
+        status = rnl_zone_text(&planner->plan->zone, text.data ? text.data : "", text.length, out_text);
+    rnl_text_free(&text);
+    return status;
 }
 
 rnl_status rnl_lower_group(rnl_lowering *lowering, rnl_group *group)

@@ -256,6 +256,8 @@ static int compare(const void *key, const void *element)
 rnl_lower_fn rnl_lower_find(const rnl_node *node)
 {
     const lower_row *found = NULL;
+    if (node->schema && node->schema->custom)
+        return rnl_lower_custom;
     for (size_t i = 0; i < sizeof domains / sizeof *domains; i++)
         if (strcmp(domains[i].domain, node->domain) == 0)
             found = bsearch(node->op_type, domains[i].rows, domains[i].count, sizeof *found, compare);

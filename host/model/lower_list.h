@@ -135,5 +135,6 @@ rnl_status rnl_lower_qlinear_softmax(rnl_lowering *lowering);
 rnl_status rnl_lower_qgemm(rnl_lowering *lowering);
 rnl_status rnl_lower_dynamic_quantize_matmul(rnl_lowering *lowering);
 rnl_status rnl_lower_matmul_integer_to_float(rnl_lowering *lowering);
+rnl_status rnl_lower_custom(rnl_lowering *lowering); /* of every operator of the caller's that has kernels */
 
 #endif

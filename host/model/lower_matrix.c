@@ -5,6 +5,7 @@
 #include "model/fold.h"
 #include "model/fuse.h"
 #include "model/matrix.h"
+#include "model/narrow.h"
 #include "ops/conv.h"
 #include "ops/det.h"
 #include "ops/implementation.h"
@@ -91,27 +92,81 @@ static rnl_status lower_rows(rnl_lowering *lowering, rnl_view *out_view)
     return rnl_lower_input(lowering, 0, RNL_LAYOUT_ROW_MAJOR, out_view);
 }
 
-static rnl_status convolve_rows(rnl_lowering *lowering, bool turned, rnl_chain *chain, const rnl_view *source,
-                                const rnl_view *weight, const rnl_view *bias, const rnl_view *target)
+static rnl_conv_params params_of_rank(size_t rank)
+{
+    return (rnl_conv_params){.spatial = rank - 2, .stride = {1, 1, 1}, .dilation = {1, 1, 1}, .groups = 1};
+}
+
+/* How the second factor, input 1 and constant, is packed for rows that become `columns` elements each. */
+static rnl_status choose_packing(rnl_lowering *lowering, bool turned, const rnl_view *source, int64_t columns,
+                                 rnl_packing *out_packing)
+{
+    const rnl_tensor_desc *b = &lowering->context.inputs[1];
+    const size_t rank = source->rank < 3 ? 3 : source->rank;
+    const rnl_conv_params params = params_of_rank(rank);
+    rnl_view target = *source, weight = {.slot = RNL_NO_SLOT, .dtype = b->dtype, .rank = b->rank};
+    bool strassen = false;
+    memcpy(weight.shape, b->shape, sizeof b->shape);
+    target.shape[target.rank - 1] = columns;
+    target = rnl_view_row_major(RNL_NO_SLOT, source->dtype, source->rank, target.shape);
+    const rnl_view from = as_image(source, rank), to = as_image(&target, rank),
+                   window = as_window(&weight, turned, rank);
+    TRY(rnl_conv_prefers_strassen(lowering->list->device, &params, &from, &window, &to, &strassen));
+    if (strassen)
+        *out_packing = turned ? RNL_PACKING_STRASSEN : RNL_PACKING_STRASSEN_MATRIX;
+    else
+        *out_packing = turned ? RNL_PACKING_MATRIX_TURNED : RNL_PACKING_MATRIX;
+    return RNL_OK;
+}
+
+static rnl_status convolve_rows(rnl_lowering *lowering, bool turned, rnl_packing packing, rnl_chain *chain,
+                                const rnl_view *source, const rnl_view *weight, const rnl_view *bias,
+                                const rnl_view *target)
 {
     const size_t rank = source->rank < 3 ? 3 : source->rank;
-    rnl_conv_params params = {.spatial = rank - 2, .stride = {1, 1, 1}, .dilation = {1, 1, 1}, .groups = 1};
+    rnl_conv_params params = params_of_rank(rank);
+    rnl_view scratch;
+    params.pairs = weight->dtype == RNL_U32;
     for (size_t i = 0; chain && i < chain->operand_count; i++)
         chain->operands[i] = as_image(&chain->operands[i], rank);
     params.chain = chain;
+    params.strassen = rnl_packing_is_strassen(packing);
     const rnl_view from = as_image(source, rank), to = as_image(target, rank), window = as_window(weight, turned, rank);
+    if (params.strassen)
+        TRY(rnl_lower_conv_memory(lowering, &params, &from, &window, bias, &to, &scratch));
     return rnl_op_conv(lowering->list, &params, &from, &window, bias, &to);
+}
+
+/* The same as bfloat16. */
+static rnl_status lower_narrow_rows(rnl_lowering *lowering, rnl_view *out_view)
+{
+    const uint32_t value = lowering->context.node->inputs[0];
+    TRY(rnl_lower_stored(lowering, value, RNL_LAYOUT_ANY, out_view));
+    size_t last = out_view->rank - 1;
+    bool fits = out_view->stride[last] == 1 && out_view->offset % 2 == 0;
+    for (size_t i = 0; i < last; i++)
+        fits = fits && (out_view->stride[i] % 2 == 0 || out_view->shape[i] <= 1);
+    return rnl_lower_value_as(lowering, value, fits ? RNL_LAYOUT_ANY : RNL_LAYOUT_ROW_MAJOR, RNL_BF16, out_view);
 }
 
 static rnl_status lower_as_convolution(rnl_lowering *lowering)
 {
     bool turned = rnl_node_int(lowering->context.node, "transB", 0) != 0;
+    const int64_t columns = lowering->context.inputs[1].shape[turned ? 0 : 1];
+    rnl_packing packing;
     rnl_view source, weight, bias, target;
     rnl_chain *chain = NULL;
-    TRY(lower_rows(lowering, &source));
-    TRY(rnl_lower_anchor_weights(lowering, turned ? RNL_PACKING_MATRIX_TURNED : RNL_PACKING_MATRIX, 0, &weight, &bias));
+    if (rnl_narrow_multiplies(lowering->planner, lowering->context.node)) {
+        packing = turned ? RNL_PACKING_TURNED_PAIRS : RNL_PACKING_MATRIX_PAIRS;
+        turned = true; /* as pairs are always described */
+        TRY(lower_narrow_rows(lowering, &source));
+    } else {
+        TRY(lower_rows(lowering, &source));
+        TRY(choose_packing(lowering, turned, &source, columns, &packing));
+    }
+    TRY(rnl_lower_anchor_weights(lowering, packing, 0, &weight, &bias));
     TRY(rnl_lower_result(lowering, RNL_LAYOUT_ROW_MAJOR, &target, &chain));
-    return convolve_rows(lowering, turned, chain, &source, &weight, &bias, &target);
+    return convolve_rows(lowering, turned, packing, chain, &source, &weight, &bias, &target);
 }
 
 rnl_status rnl_lower_projection(rnl_lowering *lowering, rnl_view *out_view)
@@ -128,8 +183,10 @@ rnl_status rnl_lower_projection(rnl_lowering *lowering, rnl_view *out_view)
     TRY(rnl_lower_input(lowering, 2, RNL_LAYOUT_ROW_MAJOR, &bias));
     TRY(rnl_lower_scratch(lowering, a->dtype, 3, shape, RNL_LAYOUT_ROW_MAJOR, out_view));
     if (packed) {
-        TRY(rnl_lower_conv_weight(lowering, 1, RNL_PACKING_MATRIX, 0, &weight));
-        return convolve_rows(lowering, false, NULL, &source, &weight, &bias, out_view);
+        rnl_packing packing;
+        TRY(choose_packing(lowering, false, &source, b->shape[1], &packing));
+        TRY(rnl_lower_conv_weight(lowering, 1, packing, 0, &weight));
+        return convolve_rows(lowering, false, packing, NULL, &source, &weight, &bias, out_view);
     }
     TRY(rnl_lower_input(lowering, 1, RNL_LAYOUT_ANY, &weight));
     return rnl_compose_product(lowering, &params, &source, &weight, &bias, out_view);

@@ -5,7 +5,9 @@
 #include "graph/op_common.h"
 #include "model/lower_list.h"
 #include "model/matrix.h"
+#include "ops/qdynamic.h"
 #include "ops/reduce.h"
+#include <string.h>
 
 rnl_status rnl_lower_scale(rnl_lowering *lowering, size_t index, rnl_view *out_view)
 {
@@ -61,8 +63,13 @@ rnl_status rnl_lower_quantization(rnl_lowering *lowering, const rnl_view *source
                                   const rnl_view *scale, const rnl_view *zero_point)
 {
     static const int64_t ones[RNL_MAX_RANK] = {1, 1, 1, 1, 1, 1, 1, 1};
-    rnl_view least, greatest;
+    rnl_view least, greatest, bounds;
     uint32_t axes = (1u << source->rank) - 1;
+    const int64_t floats = (int64_t)rnl_quantize_dynamic_scratch(lowering->list->device, source, target);
+    if (floats > 0) {
+        TRY(rnl_lower_scratch(lowering, RNL_F32, 1, &floats, RNL_LAYOUT_ROW_MAJOR, &bounds));
+        return rnl_op_quantize_dynamic(lowering->list, source, &bounds, target, scale, zero_point);
+    }
     TRY(rnl_lower_scratch(lowering, RNL_F32, source->rank, ones, RNL_LAYOUT_ROW_MAJOR, &least));
     TRY(rnl_lower_scratch(lowering, RNL_F32, source->rank, ones, RNL_LAYOUT_ROW_MAJOR, &greatest));
     TRY(rnl_op_reduce(lowering->list, RNL_REDUCE_MIN, axes, source, &least));
@@ -125,8 +132,11 @@ rnl_status rnl_lower_product(rnl_lowering *lowering, rnl_product *p)
         params.b_scale = &p->b_scale;
         params.dst_scale = &p->y_scale;
         params.dst_zero_point = &p->y_zero;
+        params.chain = p->chain;
         return rnl_lower_integer_product(lowering, &params, &p->a, &p->b, &p->target);
     }
+    if (p->chain)
+        return FAIL(RNL_INTERNAL, "this integer matrix product cannot end with a chain");
     TRY(rnl_lower_scratch(lowering, RNL_I32, p->target.rank, p->target.shape, RNL_LAYOUT_ROW_MAJOR, &sums));
     TRY(rnl_lower_integer_product(lowering, &params, &p->a, &p->b, &sums));
     const rnl_view a_scale = rnl_view_of_rows(&p->a_scale), b_scale = rnl_view_of_columns(&p->b_scale);
@@ -191,7 +201,7 @@ rnl_status rnl_lower_product_inputs(rnl_lowering *lowering, const uint32_t indic
         else
             TRY(rnl_lower_input(lowering, indices[i], RNL_LAYOUT_ANY, views[i]));
     }
-    return rnl_lower_output(lowering, 0, layout, &p->target);
+    return rnl_lower_result(lowering, layout, &p->target, &p->chain);
 }
 
 rnl_status rnl_lower_matmul_integer(rnl_lowering *lowering)
@@ -237,11 +247,28 @@ rnl_status rnl_lower_qgemm(rnl_lowering *lowering)
     return rnl_lower_product(lowering, &p);
 }
 
-/* In place. */
+bool rnl_is_integer_product(const rnl_node *node)
+{
+    return strcmp(node->op_type, "MatMulIntegerToFloat") == 0 || strcmp(node->op_type, "DynamicQuantizeMatMul") == 0;
+}
+
+bool rnl_integer_product_takes_chain(const rnl_planner *planner, const rnl_node *node, uint32_t *out_bias)
+{
+    const bool dynamic = strcmp(node->op_type, "DynamicQuantizeMatMul") == 0;
+    const uint32_t bias = dynamic ? 4 : 6, a_scale = node->inputs[2], b_scale = node->inputs[dynamic ? 2 : 3];
+    const rnl_tensor_desc *a = &planner->values[node->inputs[0]].desc, *b = &planner->values[node->inputs[1]].desc;
+    const rnl_tensor_desc *by_column = &planner->values[b_scale].desc;
+    *out_bias = bias < node->input_count ? node->inputs[bias] : RNL_NO_VALUE;
+    return planner->values[node->outputs[0]].desc.dtype == RNL_F32 && a->rank >= 2 && b->rank >= 2 &&
+           (dynamic || rnl_desc_elements(&planner->values[a_scale].desc) == 1) &&
+           (by_column->rank == 1 || rnl_desc_elements(by_column) == 1);
+}
+
+/* In place; where the product ends with a chain, that has added it. */
 static rnl_status add_bias(rnl_lowering *lowering, size_t index, const rnl_view *target)
 {
     rnl_view bias;
-    if (!rnl_lower_has_input(lowering, index))
+    if (lowering->group || !rnl_lower_has_input(lowering, index))
         return RNL_OK;
     TRY(rnl_lower_input(lowering, index, RNL_LAYOUT_ANY, &bias));
     return rnl_op_map(lowering->list, RNL_MAP_ADD, 0, 0, (rnl_view[]){*target, bias}, 2, target);

@@ -21,6 +21,7 @@ RNL_NODISCARD rnl_status rnl_lower_integer_product(rnl_lowering *lowering, rnl_q
 typedef struct rnl_product {
     rnl_view a, a_scale, a_zero, b, b_scale, b_zero, bias, y_scale, y_zero, target;
     float alpha;
+    rnl_chain *chain; /* what the product ends with; NULL: nothing */
     /* Of a constant that is packed once for the model: `b` has its shape and no slot then. */
     uint32_t b_constant; /* RNL_NO_VALUE: none */
     uint32_t b_index;    /* of the input */

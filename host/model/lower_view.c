@@ -6,8 +6,11 @@
 #include "graph/op_common.h"
 #include "model/compose.h"
 #include "model/evaluate.h"
+#include "ops/implementation.h"
 #include "ops/resize.h"
 #include <string.h>
+
+#define SHORTEST_MAPPED_ROW 16 /* elements */
 
 rnl_status rnl_lower_identity(rnl_lowering *lowering)
 {
@@ -265,14 +268,27 @@ static bool known_index(const rnl_op_context *context, size_t axis, int64_t *out
     return *out_index >= 0 && *out_index < size;
 }
 
+/* Few rows of a large table, as words of a vocabulary, may stay in the model's file. */
+static bool reads_few_rows(const rnl_lowering *lowering, size_t axis)
+{
+    const rnl_tensor_desc *table = &lowering->context.inputs[0], *output = &lowering->context.outputs[0];
+    return axis == 0 && table->rank == 2 && table->shape[1] >= SHORTEST_MAPPED_ROW &&
+           rnl_desc_elements(output) <= rnl_desc_elements(table) / 4 && rnl_device_is_cpu(lowering->list->device);
+}
+
 rnl_status rnl_lower_gather(rnl_lowering *lowering)
 {
+    const size_t rank = lowering->context.inputs[0].rank;
     size_t axis;
     int64_t index;
+    bool mapped = false;
     rnl_view data, indices, target;
-    TRY(rnl_lower_input(lowering, 0, RNL_LAYOUT_ANY, &data));
-    TRY(rnl_axis_resolve(rnl_node_int(lowering->context.node, "axis", 0), data.rank, "axis", &axis));
-    if (known_index(&lowering->context, axis, &index)) {
+    TRY(rnl_axis_resolve(rnl_node_int(lowering->context.node, "axis", 0), rank, "axis", &axis));
+    if (reads_few_rows(lowering, axis))
+        TRY(rnl_lower_mapped(lowering, 0, &mapped, &data));
+    if (!mapped)
+        TRY(rnl_lower_input(lowering, 0, RNL_LAYOUT_ANY, &data));
+    if (!mapped && known_index(&lowering->context, axis, &index)) {
         const rnl_tensor_desc *output = &lowering->context.outputs[0];
         rnl_view slice = data;
         rnl_view_slice(&slice, axis, index, 1, 1);
@@ -283,5 +299,9 @@ rnl_status rnl_lower_gather(rnl_lowering *lowering)
     }
     TRY(rnl_lower_input(lowering, 1, RNL_LAYOUT_ANY, &indices));
     TRY(rnl_lower_output(lowering, 0, RNL_LAYOUT_ROW_MAJOR, &target));
+    if (mapped && target.stride[target.rank - 1] == 1)
+        return rnl_op_gather_loose(lowering->list, axis, &data, &indices, &target);
+    if (mapped) /* a part of a larger value, whose rows are none */
+        TRY(rnl_lower_input(lowering, 0, RNL_LAYOUT_ANY, &data));
     return rnl_op_gather(lowering->list, axis, &data, &indices, &target);
 }

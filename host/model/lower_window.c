@@ -3,6 +3,7 @@
 #include "model/lower_list.h"
 
 #include "model/fuse.h"
+#include "model/narrow.h"
 #include "ops/conv_direct.h"
 #include "ops/pool.h"
 #include <string.h>
@@ -37,10 +38,9 @@ static rnl_status lower_source(rnl_lowering *lowering, size_t spatial, int64_t *
     return rnl_lower_value(lowering, source, RNL_LAYOUT_CHANNELS_LAST, out_view);
 }
 
-/* Memory of the convolution's own, where that makes it faster. */
-static rnl_status lower_own_memory(rnl_lowering *lowering, rnl_conv_params *params, const rnl_view *source,
-                                   const rnl_view *weight, const rnl_view *bias, const rnl_view *target,
-                                   rnl_view *out_scratch)
+rnl_status rnl_lower_conv_memory(rnl_lowering *lowering, rnl_conv_params *params, const rnl_view *source,
+                                 const rnl_view *weight, const rnl_view *bias, const rnl_view *target,
+                                 rnl_view *out_scratch)
 {
     int64_t floats;
     TRY(rnl_conv_scratch(lowering->list->device, params, source, weight, bias, target, &floats));
@@ -62,7 +62,7 @@ static rnl_status lower_direct(rnl_lowering *lowering, rnl_conv_params *params, 
     return rnl_op_conv_direct(lowering->list, params, transposed, &source, &weight, &bias, &target);
 }
 
-/* Weights for Winograd's way are made while planning; so those that a step computes have others. */
+/* Weights of a special form are made while planning; so those that a step computes have others. */
 static rnl_status choose_weights(rnl_lowering *lowering, rnl_conv_params *params, const rnl_view *source)
 {
     const rnl_tensor_desc *weight = &lowering->context.inputs[1], *target = &lowering->context.outputs[0];
@@ -71,7 +71,39 @@ static rnl_status choose_weights(rnl_lowering *lowering, rnl_conv_params *params
     rnl_view weights = {.slot = RNL_NO_SLOT, .dtype = weight->dtype, .rank = weight->rank};
     memcpy(weights.shape, weight->shape, sizeof weights.shape);
     const rnl_view result = rnl_view_channels_last(RNL_NO_SLOT, target->dtype, target->rank, target->shape);
-    return rnl_conv_prefers_winograd(lowering->list->device, params, source, &weights, &result, &params->winograd);
+    TRY(rnl_conv_prefers_winograd(lowering->list->device, params, source, &weights, &result, &params->winograd));
+    return params->winograd ? RNL_OK
+                            : rnl_conv_prefers_strassen(lowering->list->device, params, source, &weights, &result,
+                                                        &params->strassen);
+}
+
+/* Where the model multiplies bfloat16: the image as it is stored, which Winograd's way reads, or as pairs of channels.
+ */
+static rnl_status choose_narrow(rnl_lowering *lowering, rnl_conv_params *params, rnl_view *source)
+{
+    const rnl_node *node = lowering->context.node;
+    const rnl_tensor_desc *weight = &lowering->context.inputs[1];
+    rnl_view weights = {.slot = RNL_NO_SLOT, .rank = weight->rank};
+    memcpy(weights.shape, weight->shape, sizeof weights.shape);
+    TRY(rnl_lower_stored(lowering, node->inputs[0], RNL_LAYOUT_CHANNELS_LAST, source));
+    params->pairs = rnl_conv_prefers_pairs(lowering->list->device, params, source, &weights);
+    TRY(choose_weights(lowering, params, source));
+    params->pairs = params->pairs && !params->winograd;
+    params->strassen = params->strassen && !params->pairs;
+    if (params->winograd)
+        return RNL_OK;
+    return rnl_lower_value_as(lowering, node->inputs[0], RNL_LAYOUT_CHANNELS_LAST, params->pairs ? RNL_BF16 : RNL_F32,
+                              source);
+}
+
+static rnl_status lower_image(rnl_lowering *lowering, rnl_conv_params *params, bool transposed, rnl_view *source)
+{
+    if (!transposed && !pads_itself(lowering) && rnl_narrow_multiplies(lowering->planner, lowering->context.node))
+        return choose_narrow(lowering, params, source);
+    if (!transposed && !pads_itself(lowering) && rnl_narrow_is_depthwise(lowering->planner, lowering->context.node))
+        return rnl_lower_stored(lowering, lowering->context.node->inputs[0], RNL_LAYOUT_CHANNELS_LAST, source);
+    TRY(lower_source(lowering, params->spatial, params->pad_begin, NULL, source));
+    return transposed ? RNL_OK : choose_weights(lowering, params, source);
 }
 
 static rnl_status lower_convolution(rnl_lowering *lowering, const rnl_window *window, bool transposed)
@@ -82,17 +114,17 @@ static rnl_status lower_convolution(rnl_lowering *lowering, const rnl_window *wi
     rnl_chain *chain = NULL;
     if (lowering->context.inputs[0].dtype == RNL_F64)
         return lower_direct(lowering, &params, transposed);
-    TRY(lower_source(lowering, params.spatial, params.pad_begin, NULL, &source));
-    if (!transposed)
-        TRY(choose_weights(lowering, &params, &source));
-    if (params.winograd)
-        packing = RNL_PACKING_CONV_WINOGRAD;
+    TRY(lower_image(lowering, &params, transposed, &source));
+    if (params.winograd || params.pairs)
+        packing = params.winograd ? RNL_PACKING_CONV_WINOGRAD : RNL_PACKING_CONV_PAIRS;
+    if (params.strassen)
+        packing = RNL_PACKING_STRASSEN;
     TRY(rnl_lower_anchor_weights(lowering, packing, window->groups, &weight, &bias));
     TRY(rnl_lower_result(lowering, RNL_LAYOUT_CHANNELS_LAST, &target, &chain));
     params.chain = chain;
     if (transposed)
         return rnl_op_conv_transpose(lowering->list, &params, &source, &weight, &bias, &target);
-    TRY(lower_own_memory(lowering, &params, &source, &weight, &bias, &target, &scratch));
+    TRY(rnl_lower_conv_memory(lowering, &params, &source, &weight, &bias, &target, &scratch));
     return rnl_op_conv(lowering->list, &params, &source, &weight, &bias, &target);
 }
 

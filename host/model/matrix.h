@@ -11,6 +11,11 @@ bool rnl_matrix_takes_chain(const rnl_planner *planner, const rnl_node *node);
 /* … whose second factor is constant and worth packing: it runs as a convolution of single pixels, a row each. */
 bool rnl_matrix_is_convolution(const rnl_planner *planner, const rnl_node *node);
 
+/* A product of 8-bit integers that becomes floats: MatMulIntegerToFloat, DynamicQuantizeMatMul. */
+bool rnl_is_integer_product(const rnl_node *node);
+/* … that can end with a chain, whose first stage adds the bias: *out_bias, or RNL_NO_VALUE. */
+bool rnl_integer_product_takes_chain(const rnl_planner *planner, const rnl_node *node, uint32_t *out_bias);
+
 /* Input 0 times input 1, plus input 2 if it is there, in memory of the node's own. */
 RNL_NODISCARD rnl_status rnl_lower_projection(rnl_lowering *lowering, rnl_view *out_view);
 

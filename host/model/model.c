@@ -2,12 +2,17 @@
 #include "model/model.h"
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "device/watch.h"
 #include "graph/integers.h"
 #include "model/evaluate.h"
 #include "model/fuse.h"
+#include "model/nan.h"
+#include "ops/deterministic.h"
 #include "ops/gemm.h"
+#include "ops/instruction.h"
 #include <string.h>
 
 #define PLAN_CACHE_BYTES ((size_t)64 << 20)
@@ -93,11 +98,14 @@ static rnl_status build_plan(void *user, rnl_plan **out_plan)
     const plan_work *work = user;
     rnl_model *model = work->model, *root = model->root;
     uint64_t start = rnl_clock_ns();
-    TRY(rnl_plan_create(model, work->request, out_plan));
+    const bool before = rnl_set_deterministic(root->is_deterministic);
+    rnl_status status = rnl_plan_create(model, work->request, out_plan);
+    rnl_set_deterministic(before);
+    TRY(status);
     pthread_mutex_lock(&root->plans.lock);
     root->plans.last_plan_ns = rnl_clock_ns() - start;
     pthread_mutex_unlock(&root->plans.lock);
-    rnl_status status = build_programs(model, *out_plan);
+    status = build_programs(model, *out_plan);
     if (status == RNL_OK)
         status = warm_products(model, *out_plan);
     if (status != RNL_OK) {
@@ -187,7 +195,8 @@ static rnl_status check_graph(const rnl_graph *graph)
 static rnl_status init_graph(rnl_model *model, const rnl_host_tensor *const *captured)
 {
     TRY(rnl_constants_init(&model->constants, model->graph, captured));
-    TRY(rnl_weights_init(&model->weights, model->device, model->graph, model->constants.tensors));
+    TRY(rnl_weights_init(&model->weights, model->device, model->graph, model->constants.tensors,
+                         model->root->options.weight_budget_bytes > 0));
     return rnl_model_find_reads(model);
 }
 
@@ -244,12 +253,30 @@ rnl_model *rnl_model_inner(const rnl_model *model, const rnl_graph *graph)
     return NULL;
 }
 
-static rnl_status init_model(rnl_model *model, const rnl_model_options *options)
+/* What was asked for, where the device can. */
+static rnl_status choose_precision(rnl_model *model)
+{
+    if ((unsigned)model->options.precision > RNL_PRECISION_BF16)
+        return FAIL(RNL_INVALID_ARGUMENT, "rnl_model_open: no precision has number %d", (int)model->options.precision);
+    if (model->options.precision != RNL_PRECISION_BF16)
+        return RNL_OK;
+    model->multiplies_bf16 = !rnl_fuse_is_off() && rnl_device_runs(model->device, RNL_INSTRUCTION_BF16);
+    if (!model->multiplies_bf16)
+        rnl_log(RNL_LOG_WARNING,
+                "bfloat16 was asked for, but kernels on %s cannot multiply it: this model runs in float32",
+                rnl_device_get_info(model->device)->name);
+    return RNL_OK;
+}
+
+static rnl_status init_model(rnl_model *model, const rnl_model_options *options, bool is_dry)
 {
     if (options) {
         size_t known = options->struct_size < sizeof *options ? options->struct_size : sizeof *options;
         memcpy(&model->options, options, known);
     }
+    TRY(choose_precision(model));
+    model->nan_mode = rnl_nan_wanted();
+    model->is_deterministic = model->options.deterministic || rnl_switch_is_on("RUNNEL_DETERMINISTIC");
     size_t limit = model->options.plan_cache_bytes ? model->options.plan_cache_bytes : PLAN_CACHE_BYTES;
     if (pthread_mutex_init(&model->progress_lock, NULL) != 0)
         return FAIL(RNL_RESOURCE_EXHAUSTED, "no mutex for the model");
@@ -258,7 +285,27 @@ static rnl_status init_model(rnl_model *model, const rnl_model_options *options)
     model->has_cache = true;
     TRY(init_graph(model, NULL));
     TRY(open_inner_models(model));
-    return has_fixed_shapes(model) ? plan_fixed_shapes(model) : RNL_OK;
+    model->weights.is_dry = is_dry;
+    return has_fixed_shapes(model) && !is_dry ? plan_fixed_shapes(model) : RNL_OK;
+}
+
+static rnl_status open_model(rnl_graph *graph, rnl_device *device, const rnl_model_options *options, bool is_dry,
+                             rnl_model **out_model)
+{
+    rnl_model *model = NULL;
+    rnl_graph *own = NULL;
+    rnl_status status = RNL_OK;
+    TRY(check_graph(graph));
+    if (!rnl_fuse_is_off())
+        TRY(rnl_graph_with_integers(graph, &own));
+    GOTO(create_model(own ? own : graph, device, &model));
+    GOTO(init_model(model, options, is_dry));
+    *out_model = model;
+    model = NULL;
+done:
+    rnl_graph_release(own);
+    rnl_model_release(model);
+    return status;
 }
 
 rnl_status rnl_model_open(rnl_graph *graph, rnl_device *device, const rnl_model_options *options, rnl_model **out_model)
@@ -268,20 +315,14 @@ rnl_status rnl_model_open(rnl_graph *graph, rnl_device *device, const rnl_model_
     *out_model = NULL;
     if (!graph || !device)
         return FAIL(RNL_INVALID_ARGUMENT, "rnl_model_open: %s is NULL", graph ? "device" : "graph");
-    rnl_model *model = NULL;
-    rnl_graph *own = NULL;
-    rnl_status status = RNL_OK;
-    TRY(check_graph(graph));
-    if (!rnl_fuse_is_off())
-        TRY(rnl_graph_with_integers(graph, &own));
-    GOTO(create_model(own ? own : graph, device, &model));
-    GOTO(init_model(model, options));
-    *out_model = model;
-    model = NULL;
-done:
-    rnl_graph_release(own);
-    rnl_model_release(model);
-    return status;
+    return open_model(graph, device, options, false, out_model);
+}
+
+rnl_status rnl_model_open_dry(rnl_graph *graph, rnl_device *device, const rnl_model_options *options,
+                              rnl_model **out_model)
+{
+    *out_model = NULL;
+    return open_model(graph, device, options, true, out_model);
 }
 
 rnl_status rnl_model_prepare(rnl_model *model, const rnl_tensor *inputs, size_t input_count)

@@ -20,11 +20,18 @@ struct rnl_model {
     rnl_model *root;      /* of the model's own graph; a model of a graph within it shares its lock and its plans */
     rnl_model **inner;    /* one for each of the graph's subgraphs */
     size_t inner_count;
+    bool multiplies_bf16;          /* the root's: see narrow.h */
+    rnl_nan_mode nan_mode;         /* the root's: see nan.h */
+    bool is_deterministic;         /* the root's: see ops/deterministic.h */
     bool *reads_contents;          /* one a value: shapes depend on its contents */
     uint32_t *last_read;           /* one a value: 1 + the last node that reads it; UINT32_MAX: an output; 0: nobody */
     pthread_mutex_t progress_lock; /* one builder of programs at a time: a compiler runs on one thread anyway */
     bool has_lock, has_cache;      /* what a failed opening has to undo */
 };
+
+/* As rnl_model_open, but no weight gets memory, and nothing is planned: for rnl_survey_create. */
+RNL_NODISCARD rnl_status rnl_model_open_dry(rnl_graph *graph, rnl_device *device, const rnl_model_options *options,
+                                            rnl_model **out_model);
 
 /* The plan for these inputs, from the cache or new; released by the caller. */
 RNL_NODISCARD rnl_status rnl_model_get_plan(rnl_model *model, const rnl_plan_request *request, rnl_plan **out_plan);

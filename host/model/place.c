@@ -65,7 +65,7 @@ static rnl_status settle_pad(rnl_planner *planner, const rnl_node *node)
     return settle(planner, node->inputs[0], node->outputs[0], HOME_PART, pad.begin);
 }
 
-static bool has_home(const rnl_planner *planner, uint32_t value)
+bool rnl_place_has_home(const rnl_planner *planner, uint32_t value)
 {
     return planner->homes[value].parent != RNL_NO_VALUE;
 }
@@ -77,7 +77,7 @@ static rnl_status settle_transpose(rnl_planner *planner, const rnl_node *node)
     const int64_t *perm = rnl_node_ints(node, "perm", &count);
     for (size_t i = 0; i < rank; i++)
         permutation[i] = perm ? perm[i] : (int64_t)(rank - 1 - i);
-    return has_home(planner, node->outputs[0])
+    return rnl_place_has_home(planner, node->outputs[0])
                ? settle(planner, node->inputs[0], node->outputs[0], HOME_PERMUTED, permutation)
                : RNL_OK;
 }
@@ -91,7 +91,7 @@ static bool is_permuted(const rnl_planner *planner, uint32_t value)
 
 static rnl_status settle_reshape(rnl_planner *planner, const rnl_node *node)
 {
-    return has_home(planner, node->outputs[0]) || is_permuted(planner, node->inputs[0])
+    return rnl_place_has_home(planner, node->outputs[0]) || is_permuted(planner, node->inputs[0])
                ? settle(planner, node->inputs[0], node->outputs[0], HOME_RESHAPED, NULL)
                : RNL_OK;
 }
@@ -226,7 +226,7 @@ rnl_status rnl_place_output(rnl_lowering *lowering, uint32_t value, rnl_layout l
     *out_view = (rnl_view){.slot = RNL_NO_SLOT};
     if (value == RNL_NO_VALUE)
         return RNL_OK;
-    for (path[0] = value; has_home(planner, path[depth]); depth++)
+    for (path[0] = value; rnl_place_has_home(planner, path[depth]); depth++)
         path[depth + 1] = planner->homes[path[depth]].parent;
     const rnl_home *root = &planner->homes[path[depth]];
     if (depth > 0 && !root->reserved)

@@ -13,6 +13,8 @@
 /* Gives homes to the values that can have one, once it is known which nodes run on the device. */
 RNL_NODISCARD rnl_status rnl_place_homes(rnl_planner *planner);
 
+bool rnl_place_has_home(const rnl_planner *planner, uint32_t value);
+
 /*
  * The part of the home's memory for a value that is about to be written in this layout; with `any`, in whatever layout
  * the memory has, the given one if it is new. RNL_NO_SLOT: it needs memory of its own. The part is not dense: rows or

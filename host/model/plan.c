@@ -4,10 +4,14 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "device/trace.h"
 #include "model/evaluate.h"
 #include "model/fuse.h"
 #include "model/lower.h"
+#include "model/narrow.h"
 #include "model/place.h"
+#include "model/ring.h"
+#include "model/tell.h"
 #include <string.h>
 
 rnl_plan *rnl_plan_retain(rnl_plan *plan)
@@ -22,6 +26,9 @@ void rnl_plan_release(rnl_plan *plan)
     if (!plan || atomic_fetch_sub(&plan->references, 1) != 1)
         return;
     rnl_step_list_free(&plan->steps);
+    rnl_free(plan->nan_checks);
+    rnl_free(plan->nan_sources);
+    rnl_ring_plan_free(plan->ring);
     rnl_free(plan->step_labels);
     rnl_free(plan->slots);
     rnl_zone_free(&plan->zone);
@@ -156,11 +163,13 @@ static void measure(rnl_plan *plan)
     plan->size_bytes = sizeof *plan + plan->zone.used_bytes + plan->slot_capacity * sizeof *plan->slots +
                        plan->step_label_capacity * sizeof *plan->step_labels +
                        list->step_capacity * sizeof *list->steps + list->arg_capacity * sizeof *list->args +
-                       list->value_capacity + list->gemm_capacity * sizeof *list->gemms;
+                       list->value_capacity + list->gemm_capacity * sizeof *list->gemms +
+                       rnl_ring_plan_bytes(plan->ring);
 }
 
 static void log_steps(const rnl_planner *planner)
 {
+    rnl_plan_tell(planner);
     if (!rnl_log_enabled(RNL_LOG_INFO))
         return;
     const rnl_plan *plan = planner->plan;
@@ -189,7 +198,9 @@ static rnl_status lower_and_upload(rnl_planner *planner)
     uint64_t mark = rnl_weights_mark(weights);
     rnl_status status = lower_graph(planner);
     rnl_error error = *rnl_last_error();
+    const uint64_t start = rnl_trace_start();
     rnl_status uploaded = rnl_weights_flush(weights, mark);
+    rnl_trace_stop(start, "place weights");
     if (status == RNL_OK)
         return uploaded == RNL_OK ? RNL_OK : rnl_error_add(uploaded, "placing weights");
     return rnl_error_restore(&error);
@@ -204,17 +215,20 @@ static rnl_status fill_plan(rnl_planner *planner, const rnl_plan_request *reques
     rnl_plan_mark_needed(planner);
     TRY(rnl_fuse(planner));
     TRY(rnl_place_homes(planner));
+    TRY(rnl_narrow_find(planner));
     TRY(lower_and_upload(planner));
     find_lifetimes(plan);
     rnl_plan_find_in_place(plan);
     TRY(rnl_arena_assign(plan, rnl_device_get_info(planner->model->device)));
+    TRY(rnl_ring_plan_make(plan));
     TRY(collect_programs(plan));
     measure(plan);
     log_steps(planner);
     return RNL_OK;
 }
 
-rnl_status rnl_plan_create(rnl_model *model, const rnl_plan_request *request, rnl_plan **out_plan)
+rnl_status rnl_plan_create_noted(rnl_model *model, const rnl_plan_request *request, rnl_plan_note_fn note, void *user,
+                                 rnl_plan **out_plan)
 {
     *out_plan = NULL;
     rnl_zone zone = {0};
@@ -224,10 +238,17 @@ rnl_status rnl_plan_create(rnl_model *model, const rnl_plan_request *request, rn
     GOTO(rnl_zone_alloc(&zone, model->graph->value_count, sizeof *planner.values, &planner.values));
     GOTO(rnl_zone_alloc(&zone, model->graph->node_count, sizeof *planner.on_host, &planner.on_host));
     GOTO(fill_plan(&planner, request));
+    if (note)
+        GOTO(note(user, &planner));
     *out_plan = planner.plan;
     planner.plan = NULL;
 done:
     rnl_plan_release(planner.plan);
     rnl_zone_free(&zone);
     return status;
+}
+
+rnl_status rnl_plan_create(rnl_model *model, const rnl_plan_request *request, rnl_plan **out_plan)
+{
+    return rnl_plan_create_noted(model, request, NULL, NULL, out_plan);
 }

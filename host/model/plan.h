@@ -24,11 +24,13 @@ typedef struct rnl_slot {
     rnl_slot_kind kind;
     size_t size_bytes;
     int64_t first_write,
-        last_use;         /* step indices; RNL_BEFORE_STEPS for what is uploaded; step_count: read at the end */
-    uint32_t block;       /* of the arena */
-    size_t offset_bytes;  /* in the arena's block, or in the weight's buffer */
-    rnl_buffer *weight;   /* borrowed from the model */
-    const void *constant; /* in the plan's zone */
+        last_use;        /* step indices; RNL_BEFORE_STEPS for what is uploaded; step_count: read at the end */
+    uint32_t block;      /* of the arena */
+    size_t offset_bytes; /* in the arena's block, or in the weight's buffer */
+    rnl_buffer *weight;  /* borrowed from the model; NULL: it is in host memory, and reaches the session's ring */
+    const void *host;    /* there; else NULL */
+    uint32_t item, element_bytes; /* of such a weight: which one of the model's, and its type's size */
+    const void *constant;         /* in the plan's zone */
 } rnl_slot;
 
 /* A value that is there before the steps, or that they make for whoever comes after. */
@@ -40,10 +42,15 @@ typedef struct rnl_plan_io {
     bool may_be_in_place; /* nothing else is to be in the slot, so that it may be the caller's memory instead */
 } rnl_plan_io;
 
+/* RUNNEL_CHECK_NAN: see nan.h. */
+typedef enum rnl_nan_mode { RNL_NAN_OFF, RNL_NAN_ONLY, RNL_NAN_AND_INF } rnl_nan_mode;
+struct rnl_nan_check;
+
 /* What a step does, for messages. */
 typedef struct rnl_step_label {
-    uint32_t node;    /* of the graph; RNL_NO_NODE at the edges */
-    const char *also; /* " + Relu + Add": other nodes that it does as well, or "" */
+    uint32_t node;      /* of the graph; RNL_NO_NODE at the edges */
+    const char *also;   /* " + Relu + Add": other nodes that it does as well, or "" */
+    const char *shapes; /* "1x3x224x224, 32x3x3x3 -> 1x32x112x112", or "" */
 } rnl_step_label;
 
 typedef struct rnl_plan {
@@ -63,9 +70,14 @@ typedef struct rnl_plan {
     uint32_t first_node, end_node;    /* of the graph, the end not included */
     bool is_whole;                    /* its outputs are the graph's, in their order */
     rnl_program **programs;           /* distinct */
+    struct rnl_ring_plan *ring;       /* ring.h; NULL: weights stay on the device */
     size_t program_count;
     size_t size_bytes; /* of host memory, for the cache's limit */
     size_t arena_bytes;
+    struct rnl_nan_check *nan_checks; /* in the order of the steps; none unless they are wanted */
+    size_t nan_check_count, nan_check_capacity;
+    uint32_t *nan_sources;
+    size_t nan_source_count, nan_source_capacity;
 } rnl_plan;
 
 /* What is to be planned: the graph from a node on, as far as shapes are known while planning. */
@@ -77,6 +89,11 @@ typedef struct rnl_plan_request {
 } rnl_plan_request;
 
 RNL_NODISCARD rnl_status rnl_plan_create(struct rnl_model *model, const rnl_plan_request *request, rnl_plan **out_plan);
+/* … and has somebody look at what only planning knows, while it is there. */
+struct rnl_planner;
+typedef rnl_status (*rnl_plan_note_fn)(void *user, const struct rnl_planner *planner);
+RNL_NODISCARD rnl_status rnl_plan_create_noted(struct rnl_model *model, const rnl_plan_request *request,
+                                               rnl_plan_note_fn note, void *user, rnl_plan **out_plan);
 rnl_plan *rnl_plan_retain(rnl_plan *plan);
 void rnl_plan_release(rnl_plan *plan);
 
@@ -86,9 +103,10 @@ void rnl_plan_find_in_place(rnl_plan *plan);
 /* Gives every arena and constant slot a block and an offset. */
 RNL_NODISCARD rnl_status rnl_arena_assign(rnl_plan *plan, const rnl_device_info *device);
 
-/* RUNNEL_ARENA=off: each value has a buffer of its own, so that checkers see writes past its end. */
+/* RUNNEL_ARENA=off or RUNNEL_GUARD=1: each value has a buffer of its own, so that checkers see writes past its end. */
 bool rnl_arena_is_off(void);
-/* Bytes behind each value that must keep their pattern then; 0 under oclgrind, which sees such writes itself. */
+/* Bytes behind each value that must keep their pattern then; 0 under oclgrind, which sees such writes itself, and where
+ * every buffer has a guard. */
 size_t rnl_arena_guard_bytes(const rnl_device_info *device);
 
 #endif

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "device/trace.h"
 #include <string.h>
 
 struct rnl_plan_entry {
@@ -114,7 +115,9 @@ static rnl_status build_entry(rnl_plan_cache *cache, rnl_plan_entry *entry, rnl_
 {
     rnl_plan *plan = NULL;
     pthread_mutex_unlock(&cache->lock);
+    const uint64_t start = rnl_trace_start();
     rnl_status status = build(user, &plan);
+    rnl_trace_stop(start, "plan");
     pthread_mutex_lock(&cache->lock);
     pthread_cond_broadcast(&cache->built);
     if (status != RNL_OK) {

@@ -49,7 +49,7 @@ static const char *node_name(const rnl_graph *graph, const rnl_node *node)
     return node->name;
 }
 
-static rnl_step_profile describe(const rnl_plan *plan, size_t index)
+rnl_step_profile rnl_profile_describe(const rnl_plan *plan, size_t index)
 {
     const rnl_graph *graph = plan->model->graph;
     const rnl_step *step = &plan->steps.steps[index];
@@ -83,7 +83,7 @@ static rnl_status add_piece(rnl_profile *profile, rnl_plan *plan, size_t *out_fi
     *out_first = profile->step_count;
     profile->pieces[profile->piece_count++] = (rnl_profile_piece){rnl_plan_retain(plan), profile->step_count};
     for (size_t i = 0; i < count; i++)
-        profile->steps[profile->step_count++] = describe(plan, i);
+        profile->steps[profile->step_count++] = rnl_profile_describe(plan, i);
     return RNL_OK;
 }
 

@@ -31,6 +31,8 @@ RNL_NODISCARD rnl_status rnl_profile_run(rnl_session *session, const rnl_tensor 
                                          const rnl_step_profile **out_steps, size_t *out_count);
 /* Enqueues the bound plan's next step and measures it. */
 RNL_NODISCARD rnl_status rnl_profile_step(rnl_session *session, size_t step);
+/* What the plan's step is, without times. */
+rnl_step_profile rnl_profile_describe(const rnl_plan *plan, size_t step);
 void rnl_profile_free(rnl_profile *profile);
 
 #endif

@@ -3,10 +3,13 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "device/trace.h"
 #include "model/edge.h"
 #include "model/evaluate.h"
 #include "model/frame.h"
+#include "model/nan.h"
 #include "model/profile.h"
+#include "model/trace.h"
 #include "ops/random.h"
 
 /* Steps enqueued before the run looks at what has finished: bounds the queue, so that cancelling takes effect soon. */
@@ -72,6 +75,7 @@ static rnl_status enqueue_step(rnl_session *session, const rnl_plan *plan, size_
 {
     if (session->is_profiled)
         return rnl_profile_step(session, step);
+    rnl_session_name_step(session, step);
     return rnl_step_enqueue(session->stream, session->kernels, &plan->steps, step, session->slots, plan->slot_count);
 }
 
@@ -80,14 +84,25 @@ rnl_status rnl_session_run_steps(rnl_session *session)
     const rnl_plan *plan = session->bound;
     rnl_event *previous = NULL;
     rnl_status status = RNL_OK;
+    rnl_session_name_steps(session);
+    const uint64_t start = rnl_trace_start();
+    size_t next_check = 0;
+    GOTO(rnl_ring_begin(session));
+    GOTO(rnl_nan_begin(session));
+    GOTO(rnl_nan_look(session, 0, &next_check));
     for (size_t i = 0; i < plan->steps.step_count; i++) {
-        if (atomic_load(&session->cancelled))
+        if (rnl_session_is_cancelled(session))
             GOTO(FAIL(RNL_CANCELLED, "the run was cancelled before step %zu of %zu", i, plan->steps.step_count));
-        status = enqueue_step(session, plan, i);
+        status = rnl_ring_reach(session, i);
+        if (status == RNL_OK)
+            status = enqueue_step(session, plan, i);
         if (status != RNL_OK)
             GOTO(fail_step(session, plan, i, status));
+        GOTO(rnl_nan_look(session, i + 1, &next_check));
         GOTO(pace(session, i, &previous));
     }
+    rnl_trace_stop(start, "enqueue %zu steps", plan->steps.step_count);
+    status = rnl_ring_reach(session, plan->steps.step_count);
 done:
     rnl_event_release(previous);
     return status;
@@ -98,6 +113,7 @@ done:
 rnl_status rnl_session_end_plan(rnl_session *session)
 {
     session->step_count += session->bound->steps.step_count;
+    TRY(rnl_ring_end(session));
     if (session->is_profiled)
         TRY(rnl_profile_collect(session));
     return rnl_session_check_guards(session);
@@ -121,16 +137,17 @@ static void recover(rnl_session *session)
     rnl_error error = *rnl_last_error();
     rnl_stream *stream = NULL;
     (void)!rnl_stream_synchronize(session->stream);
-    if (rnl_stream_create(session->model->device, &stream) == RNL_OK) {
+    if (rnl_session_make_stream(session, &stream) == RNL_OK) {
         rnl_stream_release(session->stream);
         session->stream = stream;
     }
+    rnl_ring_recover(session);
     session->has_constants = false;
     rnl_error_restore(&error);
 }
 
-rnl_status rnl_session_execute(rnl_session *session, const rnl_tensor *inputs, size_t input_count, rnl_tensor *outputs,
-                               size_t output_count)
+static rnl_status execute(rnl_session *session, const rnl_tensor *inputs, size_t input_count, rnl_tensor *outputs,
+                          size_t output_count)
 {
     rnl_plan *plan = NULL;
     rnl_status status = RNL_OK;
@@ -138,6 +155,8 @@ rnl_status rnl_session_execute(rnl_session *session, const rnl_tensor *inputs, s
     TRY(rnl_model_match_inputs(session->model, inputs, input_count, session->order, session->descs));
     TRY(rnl_model_get_first_plan(session->model, session->descs, &plan));
     session->step_count = 0;
+    if (session->model->is_deterministic)
+        session->draw_count = 0;
     GOTO(plan->is_whole ? run_whole(session, plan, outputs, output_count)
                         : rnl_session_run_frame(session, outputs, output_count));
     rnl_device_save_programs(session->model->device);
@@ -147,5 +166,18 @@ done:
     if (plan->is_whole)
         rnl_edges_end(session); /* nothing is under way any more */
     rnl_plan_release(plan);
+    return status;
+}
+
+rnl_status rnl_session_execute(rnl_session *session, const rnl_tensor *inputs, size_t input_count, rnl_tensor *outputs,
+                               size_t output_count)
+{
+    if (!session->trace)
+        return execute(session, inputs, input_count, outputs, output_count);
+    rnl_trace *before = rnl_trace_use(session->trace);
+    const uint64_t start = rnl_trace_start();
+    const rnl_status status = execute(session, inputs, input_count, outputs, output_count);
+    rnl_trace_stop(start, "run");
+    rnl_trace_use(before);
     return status;
 }

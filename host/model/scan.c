@@ -192,7 +192,7 @@ static rnl_status run_row(scan *s, int64_t row, int64_t length)
 {
     TRY(set_states(s, row));
     for (int64_t i = 0; i < length; i++) {
-        if (atomic_load(&s->frame->session->cancelled))
+        if (rnl_session_is_cancelled(s->frame->session))
             return FAIL(RNL_CANCELLED, "the run was cancelled before iteration %lld", (long long)i);
         TRY(iterate(s, row, i, length), "iteration %lld", (long long)i);
     }

@@ -2,8 +2,11 @@
 #include "model/session.h"
 
 #include "base/memory.h"
+#include "device/ending.h"
 #include "model/edge.h"
 #include "model/profile.h"
+#include "model/trace.h"
+#include <runnel/trace.h>
 #include <string.h>
 #include <sys/random.h>
 
@@ -22,17 +25,21 @@ static void stop_worker(rnl_worker *worker)
 
 void rnl_session_release(rnl_session *session)
 {
-    if (!session)
+    if (!session || rnl_ending())
         return;
     rnl_session_cancel(session);
     stop_worker(&session->worker);
     if (session->stream)
         (void)!rnl_stream_synchronize(session->stream);
     rnl_session_unbind(session);
+    rnl_ring_free(&session->ring);
     rnl_kernel_set_release(session->kernels);
     rnl_stream_release(session->stream);
     rnl_edges_free(session);
     rnl_profile_free(session->profile);
+    rnl_free(session->nan_values);
+    rnl_trace_release(session->trace);
+    rnl_free(session->names);
     rnl_free(session->order);
     rnl_free(session->descs);
     rnl_free(session->blocks);
@@ -57,8 +64,9 @@ rnl_status rnl_session_create(rnl_model *model, rnl_session **out_session)
     *out_session = NULL;
     TRY(rnl_alloc(1, sizeof *session, &session));
     session->model = rnl_model_retain(model);
-    GOTO(random_key(&session->random_key));
-    GOTO(rnl_stream_create(model->device, &session->stream));
+    if (!model->is_deterministic)
+        GOTO(random_key(&session->random_key));
+    GOTO(rnl_session_make_stream(session, &session->stream));
     GOTO(rnl_kernel_set_create(model->device, &session->kernels));
     GOTO(rnl_edges_create(session));
     GOTO(rnl_alloc(model->graph->input_count, sizeof *session->order, &session->order));
@@ -203,5 +211,6 @@ rnl_status rnl_session_submit(rnl_session *session, const rnl_tensor *inputs, si
 
 void rnl_session_get_stats(const rnl_session *session, rnl_session_stats *out_stats)
 {
-    *out_stats = (rnl_session_stats){session->arena_bytes, session->arena_peak_bytes, session->step_count};
+    *out_stats =
+        (rnl_session_stats){session->arena_bytes, session->arena_peak_bytes, session->step_count, session->ring.bytes};
 }

@@ -4,6 +4,7 @@
 #define RUNNEL_MODEL_SESSION_H
 
 #include "model/model.h"
+#include "model/ring.h"
 #include "ops/execute.h"
 
 typedef struct rnl_worker {
@@ -24,6 +25,7 @@ struct rnl_session {
     rnl_model *model; /* retained */
     rnl_stream *stream;
     rnl_kernel_set *kernels;
+    rnl_ring ring;       /* of weights that stay on the host */
     rnl_buffer **blocks; /* the arena */
     size_t block_count, block_capacity;
     size_t arena_bytes, arena_peak_bytes;
@@ -35,12 +37,25 @@ struct rnl_session {
     struct rnl_edge *edges;          /* the graph's inputs, then its outputs: see edge.h */
     const rnl_tensor **order;        /* scratch: the caller's tensors in the graph's order */
     rnl_tensor_desc *descs;
+    bool *nan_values; /* one a value of the bound plan's graph: it held NaN when it was looked at */
+    size_t nan_value_capacity;
     size_t step_count;
-    rnl_profile *profile; /* NULL until one is asked for */
-    bool is_profiled;     /* the run in progress */
+    rnl_profile *profile;  /* NULL until one is asked for */
+    bool is_profiled;      /* the run in progress */
+    rnl_trace *trace;      /* retained; NULL: not traced */
+    const rnl_plan *named; /* whose steps `names` are of; the bound one, or none */
+    uint32_t *names;
+    size_t name_capacity;
     atomic_bool running, cancelled;
+    const atomic_bool
+        *stop; /* borrowed; cancels, too, and whoever sets it need not know whether a run has begun; or NULL */
     rnl_worker worker;
 };
+
+static inline bool rnl_session_is_cancelled(const rnl_session *session)
+{
+    return atomic_load(&session->cancelled) || (session->stop && atomic_load(session->stop));
+}
 
 /* Makes `plan` the bound one, growing the arena when needed. */
 RNL_NODISCARD rnl_status rnl_session_bind(rnl_session *session, rnl_plan *plan);

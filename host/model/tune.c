@@ -3,6 +3,7 @@
 #include "base/memory.h"
 #include "model/profile.h"
 #include "ops/tuning.h"
+#include <string.h>
 
 #define RUNS 7 /* whose shortest time counts: what disturbs a step makes it longer */
 /* A variant must beat the present choice by that much, or noise would decide. */
@@ -18,6 +19,8 @@ typedef struct tuner {
     rnl_model *model;
     const rnl_tensor *inputs;
     size_t input_count;
+    rnl_tune_options options;
+    size_t done;
     problem *problems;
     size_t count, capacity;
     uint32_t variants; /* the most that a step has */
@@ -44,7 +47,6 @@ static rnl_status note_times(tuner *t, const rnl_plan *plan, const rnl_step_prof
         problem *p;
         if (step->variants == 0 || (variant != RNL_TUNING_NONE && variant >= step->variants) || times[i].time_ns == 0)
             continue;
-        t->variants = step->variants > t->variants ? step->variants : t->variants;
         TRY(find_problem(t, step->problem, &p));
         if (variant == RNL_TUNING_NONE && times[i].time_ns < p->present_ns)
             p->present_ns = times[i].time_ns;
@@ -63,6 +65,24 @@ static rnl_status note_run(tuner *t, const rnl_profile *profile, uint32_t varian
     return RNL_OK;
 }
 
+static void note_variants(tuner *t, const rnl_profile *profile)
+{
+    for (size_t i = 0; i < profile->piece_count; i++) {
+        const rnl_step_list *steps = &profile->pieces[i].plan->steps;
+        for (size_t j = 0; j < steps->step_count; j++)
+            t->variants = steps->steps[j].variants > t->variants ? steps->steps[j].variants : t->variants;
+    }
+}
+
+static rnl_status tell(tuner *t)
+{
+    const size_t total = (size_t)(RUNS + 1) * (1 + t->variants);
+    ++t->done;
+    if (t->options.progress && !t->options.progress(t->options.user, t->done < total ? t->done : total, total))
+        return FAIL(RNL_CANCELLED, "tuning was cancelled");
+    return RNL_OK;
+}
+
 static rnl_status measure(tuner *t, uint32_t variant)
 {
     rnl_model *trial = NULL;
@@ -77,6 +97,8 @@ static rnl_status measure(tuner *t, uint32_t variant)
         GOTO(rnl_session_profile(session, t->inputs, t->input_count, &times, &count));
         if (i > 0)
             GOTO(note_run(t, session->profile, variant));
+        note_variants(t, session->profile);
+        GOTO(tell(t));
     }
 done:
     rnl_session_release(session);
@@ -101,7 +123,18 @@ static rnl_status note_best(tuner *t, size_t *out_changed)
     return RNL_OK;
 }
 
-rnl_status rnl_model_tune(rnl_model *model, const rnl_tensor *inputs, size_t input_count, size_t *out_changed)
+static rnl_status take_options(tuner *t, const rnl_tune_options *options)
+{
+    if (options && (options->struct_size == 0 || options->struct_size > sizeof t->options))
+        return FAIL(RNL_INVALID_ARGUMENT, "tuning: options.struct_size is %zu; use RNL_TUNE_OPTIONS_INIT",
+                    options->struct_size);
+    if (options)
+        memcpy(&t->options, options, options->struct_size);
+    return RNL_OK;
+}
+
+rnl_status rnl_model_tune(rnl_model *model, const rnl_tensor *inputs, size_t input_count,
+                          const rnl_tune_options *options, size_t *out_changed)
 {
     tuner t = {.model = model, .inputs = inputs, .input_count = input_count};
     size_t changed = 0;
@@ -110,6 +143,9 @@ rnl_status rnl_model_tune(rnl_model *model, const rnl_tensor *inputs, size_t inp
         *out_changed = 0;
     if (!model)
         return FAIL(RNL_INVALID_ARGUMENT, "rnl_model_tune: model is NULL");
+    if (model->is_deterministic)
+        return FAIL(RNL_FAILED_PRECONDITION, "a deterministic model goes by no tuning table: there is nothing to tune");
+    TRY(take_options(&t, options));
     GOTO(measure(&t, RNL_TUNING_NONE), "tuning");
     for (uint32_t variant = 0; variant < t.variants; variant++)
         GOTO(measure(&t, variant), "tuning");

@@ -8,18 +8,25 @@
 #include <pthread.h>
 
 typedef enum rnl_packing {
-    RNL_PACKING_PLAIN,          /* row-major, as in the file */
-    RNL_PACKING_CONV,           /* rnl_conv_weight_layout */
-    RNL_PACKING_CONV_TRANSPOSE, /* the same, transposed convolution */
-    RNL_PACKING_CONV_WINOGRAD,  /* rnl_conv_winograd_layout */
-    RNL_PACKING_MATRIX,         /* K x N, as the weights of a convolution of single pixels */
-    RNL_PACKING_MATRIX_TURNED,  /* N x K, the same */
-    RNL_PACKING_TURNED,         /* …, K as a matrix K x …; halves as float32 */
-    RNL_PACKING_BYTES,          /* K x N of 8 bits, as rnl_op_qgemm reads it best */
-    RNL_PACKING_BYTES_TURNED,   /* N x K, the same */
-    RNL_PACKING_BYTES_WINDOWS,  /* a convolution's weights M x C x …, the same as a matrix (…, C) x M */
-    RNL_PACKING_SCALE,          /* not the value but a float vector, made while planning: factors … */
-    RNL_PACKING_SHIFT           /* … and what is added */
+    RNL_PACKING_PLAIN,           /* row-major, as in the file */
+    RNL_PACKING_MAPPED,          /* the file's own bytes, from the host's memory: see rnl_weights_can_map */
+    RNL_PACKING_CONV,            /* rnl_conv_weight_layout */
+    RNL_PACKING_CONV_TRANSPOSE,  /* the same, transposed convolution */
+    RNL_PACKING_CONV_WINOGRAD,   /* rnl_conv_winograd_layout */
+    RNL_PACKING_CONV_PAIRS,      /* rnl_conv_pairs_layout */
+    RNL_PACKING_MATRIX_PAIRS,    /* K x N, the same */
+    RNL_PACKING_TURNED_PAIRS,    /* N x K, the same */
+    RNL_PACKING_MATRIX,          /* K x N, as the weights of a convolution of single pixels */
+    RNL_PACKING_MATRIX_TURNED,   /* N x K, the same */
+    RNL_PACKING_STRASSEN,        /* rnl_conv_strassen_layout of a convolution's weights, or of N x K … */
+    RNL_PACKING_STRASSEN_MATRIX, /* … and of K x N */
+    RNL_PACKING_TURNED,          /* …, K as a matrix K x …; halves as float32 */
+    RNL_PACKING_BYTES,           /* K x N of 8 bits, as rnl_op_qgemm reads it best */
+    RNL_PACKING_BYTES_TURNED,    /* N x K, the same */
+    RNL_PACKING_BYTES_WINDOWS,   /* a convolution's weights M x C x …, the same as a matrix (…, C) x M */
+    RNL_PACKING_BYTES_LINES, /* … with each line of taps, of the last dimension, filled up to a multiple of 4 bytes */
+    RNL_PACKING_SCALE,       /* not the value but a float vector, made while planning: factors … */
+    RNL_PACKING_SHIFT        /* … and what is added */
 } rnl_packing;
 
 /* What tells weights apart. */
@@ -40,17 +47,26 @@ typedef struct rnl_weight {
     rnl_view view;                   /* slot is filled in by whoever asks */
 } rnl_weight;
 
-/* Device memory that weights share; none is added once it has been filled. */
+/* Device memory, or host memory, that weights share; none is added once it has been filled. */
 typedef struct rnl_weight_block {
     rnl_buffer *buffer;
-    size_t used_bytes;
-    void *host; /* while it is being filled in place */
+    size_t size_bytes, used_bytes;
+    void *host;     /* while it is being filled in place; with a budget for as long as it lives */
+    void *own;      /* pageable host memory, where pinned memory is not to be had; then there is no buffer */
+    bool is_mapped; /* a part of the model's file, which nothing fills */
 } rnl_weight_block;
+
+/* Of memory that was allocated for it. */
+static inline size_t rnl_weight_own_bytes(const rnl_weight *weight)
+{
+    return weight->key.packing == RNL_PACKING_MAPPED ? 0 : weight->size_bytes;
+}
 
 typedef struct rnl_weights {
     rnl_device *device; /* borrowed from the model */
     const rnl_graph *graph;
     const rnl_host_tensor *const *constants;
+    bool stay_on_host;  /* and pass through rings of device memory: ring.h */
     rnl_stream *stream; /* uploads */
     pthread_mutex_t lock;
     uint32_t *first; /* item + 1 of each value; 0: none */
@@ -63,17 +79,20 @@ typedef struct rnl_weights {
     size_t expected_bytes; /* constants that have no place yet */
     uint64_t failures;     /* flushes that failed: whoever asked for a weight before one must not use it */
     size_t size_bytes;
+    bool is_dry; /* nothing gets memory: plans are made to look at, not to run */
 } rnl_weights;
 
-/* Where a weight lies. The buffer is borrowed. */
+/* Where a weight lies. The buffer is borrowed; there is none for one that stays on the host. */
 typedef struct rnl_weight_place {
     rnl_buffer *buffer;
     size_t offset_bytes, size_bytes;
+    const void *host; /* NULL: it is on the device */
+    uint32_t block, item;
 } rnl_weight_place;
 
 /* `constants`, one a value, are the model's and stay. */
 RNL_NODISCARD rnl_status rnl_weights_init(rnl_weights *weights, rnl_device *device, const rnl_graph *graph,
-                                          const rnl_host_tensor *const *constants);
+                                          const rnl_host_tensor *const *constants, bool stay_on_host);
 void rnl_weights_free(rnl_weights *weights);
 
 /* True when there is a weight of this key. Any thread. */
@@ -84,6 +103,12 @@ bool rnl_weights_has(rnl_weights *weights, const rnl_weight_key *key);
  */
 RNL_NODISCARD rnl_status rnl_weights_get(rnl_weights *weights, const rnl_weight_key *key, const double *numbers,
                                          size_t number_count, rnl_weight_place *out_place, rnl_view *out_view);
+/*
+ * True for a large constant that lies in the model's file, on a device that reads the host's memory where it is: a
+ * table of which a run reads a few rows then takes no memory but that of the pages it reads. Its elements need not be
+ * aligned.
+ */
+bool rnl_weights_can_map(const rnl_weights *weights, uint32_t value);
 /* A point in time for rnl_weights_flush: taken before the first weight is asked for. */
 uint64_t rnl_weights_mark(rnl_weights *weights);
 /*
@@ -102,13 +127,27 @@ static inline bool rnl_packing_is_vector(rnl_packing packing)
 /* The first dimension is the input channels'. */
 static inline bool rnl_packing_is_transposed(rnl_packing packing)
 {
-    return packing == RNL_PACKING_CONV_TRANSPOSE || packing == RNL_PACKING_MATRIX;
+    return packing == RNL_PACKING_CONV_TRANSPOSE || packing == RNL_PACKING_MATRIX ||
+           packing == RNL_PACKING_MATRIX_PAIRS || packing == RNL_PACKING_STRASSEN_MATRIX;
 }
+
+static inline bool rnl_packing_is_strassen(rnl_packing packing)
+{
+    return packing == RNL_PACKING_STRASSEN || packing == RNL_PACKING_STRASSEN_MATRIX;
+}
+
+/* Of bfloat16, from a constant of float32. */
+static inline bool rnl_packing_is_pairs(rnl_packing packing)
+{
+    return packing >= RNL_PACKING_CONV_PAIRS && packing <= RNL_PACKING_TURNED_PAIRS;
+}
+/* The shape M x C x … of such a weight's tensor. */
+void rnl_weights_pairs_shape(const rnl_host_tensor *tensor, rnl_packing packing, int64_t shape[RNL_MAX_RANK]);
 
 /* A factor of 8-bit integers, packed for products. */
 static inline bool rnl_packing_is_bytes(rnl_packing packing)
 {
-    return packing >= RNL_PACKING_BYTES && packing <= RNL_PACKING_BYTES_WINDOWS;
+    return packing >= RNL_PACKING_BYTES && packing <= RNL_PACKING_BYTES_LINES;
 }
 /* How such a factor lies in its tensor, whose rank fits the packing. */
 rnl_qgemm_source rnl_weights_bytes_source(const rnl_host_tensor *tensor, rnl_packing packing);

@@ -41,7 +41,7 @@ static rnl_status list_jobs(const rnl_weights *weights, job_list *list)
     for (size_t i = weights->ready_items; i < weights->count; i++) {
         const rnl_weight *weight = &weights->items[i];
         size_t most = weight->key.packing == RNL_PACKING_PLAIN ? PIECE_BYTES : SIZE_MAX;
-        for (size_t at = 0; at < weight->size_bytes;) {
+        for (size_t at = 0; at < rnl_weight_own_bytes(weight);) {
             size_t left = weight->size_bytes - at, bytes = left < most ? left : most;
             TRY(rnl_grow(&list->jobs, &list->capacity, list->count + 1, sizeof *list->jobs));
             list->jobs[list->count++] = (job){weight, at, bytes};
@@ -103,11 +103,18 @@ rnl_qgemm_source rnl_weights_bytes_source(const rnl_host_tensor *tensor, rnl_pac
     int64_t taps = 1;
     for (size_t i = 2; i < tensor->rank; i++)
         taps *= shape[i];
-    if (packing == RNL_PACKING_BYTES_WINDOWS)
-        return (rnl_qgemm_source){tensor->dtype, taps, shape[1], shape[0], 1, taps, shape[1] * taps};
-    if (packing == RNL_PACKING_BYTES_TURNED)
-        return (rnl_qgemm_source){tensor->dtype, 1, shape[1], shape[0], 0, 1, shape[1]};
-    return (rnl_qgemm_source){tensor->dtype, 1, shape[0], shape[1], 0, shape[1], 1};
+    const int64_t width = shape[tensor->rank - 1];
+    switch (packing) {
+    case RNL_PACKING_BYTES_WINDOWS:
+        return (rnl_qgemm_source){tensor->dtype, taps, shape[1], shape[0], 1, taps, shape[1] * taps, 1, 0};
+    case RNL_PACKING_BYTES_LINES:
+        return (rnl_qgemm_source){tensor->dtype, width,           shape[1],     shape[0], 1,
+                                  taps,          shape[1] * taps, taps / width, width};
+    case RNL_PACKING_BYTES_TURNED:
+        return (rnl_qgemm_source){tensor->dtype, 1, shape[1], shape[0], 0, 1, shape[1], 1, 0};
+    default:
+        return (rnl_qgemm_source){tensor->dtype, 1, shape[0], shape[1], 0, shape[1], 1, 1, 0};
+    }
 }
 
 static void fill_bytes(const rnl_host_tensor *tensor, rnl_packing packing, void *target)
@@ -116,12 +123,34 @@ static void fill_bytes(const rnl_host_tensor *tensor, rnl_packing packing, void 
     rnl_qgemm_pack_host(&source, tensor->data, target);
 }
 
+void rnl_weights_pairs_shape(const rnl_host_tensor *tensor, rnl_packing packing, int64_t shape[RNL_MAX_RANK])
+{
+    memcpy(shape, tensor->shape, tensor->rank * sizeof *shape);
+    if (packing == RNL_PACKING_MATRIX_PAIRS) {
+        shape[0] = tensor->shape[1];
+        shape[1] = tensor->shape[0];
+    }
+}
+
+static void fill_pairs(const rnl_host_tensor *tensor, const rnl_weight *weight, void *target)
+{
+    int64_t shape[RNL_MAX_RANK];
+    rnl_weights_pairs_shape(tensor, weight->key.packing, shape);
+    rnl_conv_pairs_pack(rnl_packing_is_transposed(weight->key.packing), weight->key.groups, tensor->rank, shape,
+                        tensor->data, weight->numbers, target);
+}
+
 static void fill_packed(const rnl_host_tensor *tensor, const rnl_weight *weight, void *target)
 {
     if (rnl_packing_is_bytes(weight->key.packing))
         fill_bytes(tensor, weight->key.packing, target);
+    else if (rnl_packing_is_pairs(weight->key.packing))
+        fill_pairs(tensor, weight, target);
     else if (weight->key.packing == RNL_PACKING_CONV_WINOGRAD)
         rnl_conv_winograd_pack(tensor->shape, tensor->data, weight->numbers, target);
+    else if (rnl_packing_is_strassen(weight->key.packing))
+        rnl_conv_strassen_pack(rnl_packing_is_transposed(weight->key.packing), tensor->shape, tensor->data,
+                               weight->numbers, target);
     else if (weight->key.packing == RNL_PACKING_TURNED)
         fill_turned(tensor, &weight->view, target);
     else
@@ -187,7 +216,8 @@ static rnl_status fill_in_place(rnl_weights *weights, job_list *list)
 {
     rnl_status status = RNL_OK;
     for (size_t i = weights->ready_blocks; i < weights->block_count; i++)
-        GOTO(rnl_buffer_map(weights->stream, weights->blocks[i].buffer, &weights->blocks[i].host));
+        if (!weights->blocks[i].is_mapped)
+            GOTO(rnl_buffer_map(weights->stream, weights->blocks[i].buffer, &weights->blocks[i].host));
     run_jobs(list);
 done:
     for (size_t i = weights->ready_blocks; i < weights->block_count; i++) {
@@ -269,7 +299,9 @@ rnl_status rnl_weights_fill(rnl_weights *weights)
     job_list list = {.weights = weights};
     rnl_status status = RNL_OK;
     GOTO(list_jobs(weights, &list));
-    if (weights->device->maps_in_place)
+    if (weights->stay_on_host)
+        run_jobs(&list);
+    else if (weights->device->maps_in_place)
         GOTO(fill_in_place(weights, &list));
     else
         GOTO(fill_through_staging(weights, &list));

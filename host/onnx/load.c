@@ -3,6 +3,7 @@
 
 #include "base/memory.h"
 #include "graph/expose.h"
+#include <runnel/custom.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -75,7 +76,7 @@ static rnl_status folder_of(const char *path, char **out_folder)
     return RNL_OK;
 }
 
-rnl_status rnl_graph_load(const char *path, rnl_graph **out_graph)
+rnl_status rnl_graph_load_with(const char *path, rnl_registry *registry, rnl_graph **out_graph)
 {
     *out_graph = NULL;
     rnl_status status = RNL_OK;
@@ -86,6 +87,7 @@ rnl_status rnl_graph_load(const char *path, rnl_graph **out_graph)
         return FAIL(RNL_INVALID_ARGUMENT, "the path of the model is NULL");
     GOTO(rnl_map_open(path, &file));
     GOTO(rnl_graph_create(budget_for(file.size_bytes), &graph));
+    graph->registry = rnl_registry_retain(registry);
     graph->file = file;
     file = (rnl_map){0};
     GOTO(folder_of(path, &folder));
@@ -97,6 +99,11 @@ done:
     rnl_map_close(&file);
     rnl_graph_release(graph);
     return status == RNL_OK ? RNL_OK : rnl_error_add(status, "loading %s", path);
+}
+
+rnl_status rnl_graph_load(const char *path, rnl_graph **out_graph)
+{
+    return rnl_graph_load_with(path, NULL, out_graph);
 }
 
 rnl_status rnl_graph_load_exposed(const char *path, rnl_graph **out_graph, size_t *out_own_count)
@@ -113,7 +120,8 @@ rnl_status rnl_graph_load_exposed(const char *path, rnl_graph **out_graph, size_
     return status;
 }
 
-rnl_status rnl_graph_load_memory(const void *data, size_t size_bytes, rnl_graph **out_graph)
+rnl_status rnl_graph_load_memory_with(const void *data, size_t size_bytes, rnl_registry *registry,
+                                      rnl_graph **out_graph)
 {
     *out_graph = NULL;
     rnl_status status = RNL_OK;
@@ -121,10 +129,16 @@ rnl_status rnl_graph_load_memory(const void *data, size_t size_bytes, rnl_graph 
     if (!data && size_bytes > 0)
         return FAIL(RNL_INVALID_ARGUMENT, "the model's data is NULL");
     GOTO(rnl_graph_create(budget_for(size_bytes), &graph));
+    graph->registry = rnl_registry_retain(registry);
     GOTO(read_into(graph, (rnl_view){data, size_bytes}, "the model in memory", NULL));
     *out_graph = graph;
     graph = NULL;
 done:
     rnl_graph_release(graph);
     return status == RNL_OK ? RNL_OK : rnl_error_add(status, "loading a model from memory");
+}
+
+rnl_status rnl_graph_load_memory(const void *data, size_t size_bytes, rnl_graph **out_graph)
+{
+    return rnl_graph_load_memory_with(data, size_bytes, NULL, out_graph);
 }

@@ -35,8 +35,8 @@ static rnl_status add_input(rnl_reader *reader, rnl_view name, bool is_in_file)
             TRY(rnl_onnx_keep_name(reader, &name));
             TRY(rnl_grow(&reader->pending, &reader->pending_capacity, reader->pending_count + 1,
                          sizeof *reader->pending));
-            reader->pending[reader->pending_count++] =
-                (rnl_pending_input){(uint32_t)node_index(reader), reader->node_input_count, name, is_in_file};
+            reader->pending[reader->pending_count++] = (rnl_pending_input){
+                (uint32_t)node_index(reader), reader->node_input_count & INT32_MAX, is_in_file, name};
             value = PENDING_VALUE;
         }
     }

@@ -77,9 +77,9 @@ typedef struct rnl_scope {
 
 /* A node's input whose producer the file had not named yet. */
 typedef struct rnl_pending_input {
-    uint32_t node, input;
+    uint32_t node;
+    uint32_t input : 31, is_in_file : 1; /* the name's bytes: a file may have millions of these */
     rnl_view name;
-    bool is_in_file; /* the name's bytes */
 } rnl_pending_input;
 
 typedef struct rnl_reader {

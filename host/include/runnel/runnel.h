@@ -131,15 +131,36 @@ typedef struct rnl_progress {
 } rnl_progress;
 typedef void (*rnl_progress_fn)(void *user, const rnl_progress *progress);
 
+/*
+ * How a float32 model is computed. With bfloat16, convolutions and products with constant weights multiply bfloat16 and
+ * add up in float32, and some values between nodes are stored as bfloat16; inputs and outputs stay as they are. It
+ * takes a CPU that multiplies pairs of bfloat16 (AVX512_BF16) and a driver that lets kernels do so: elsewhere there is
+ * one warning in the log, and float32. Results differ from float32's in the third digit.
+ */
+typedef enum rnl_precision { RNL_PRECISION_DEFAULT, RNL_PRECISION_F32, RNL_PRECISION_BF16 } rnl_precision;
+
 typedef struct rnl_model_options {
     size_t struct_size;
     size_t plan_cache_bytes;  /* plans kept, least recently used first out; 0 = 64 MiB */
     rnl_progress_fn progress; /* may be NULL */
     void *progress_user;
+    rnl_precision precision; /* default: as the model says */
+    /*
+     * An item's result has the same bits in each run, alone and in any batch; some products and convolutions take
+     * longer. So has every model where RUNNEL_DETERMINISTIC is set in the environment. See docs/debugging.md for what
+     * it cannot give: results that are defined by the whole batch, and other devices' or drivers' bits.
+     */
+    bool deterministic;
+    /*
+     * 0: weights lie on the device. Else they stay in host memory, and each session copies them ahead of the steps that
+     * read them into a ring of its own, of at most so many bytes of device memory; results are the same to the bit.
+     * Fails with RNL_RESOURCE_EXHAUSTED, when planning, where one step reads more than that.
+     */
+    size_t weight_budget_bytes;
 } rnl_model_options;
 #define RNL_MODEL_OPTIONS_INIT                                                                                         \
     {                                                                                                                  \
-        sizeof(rnl_model_options), 0, NULL, NULL                                                                       \
+        sizeof(rnl_model_options), 0, NULL, NULL, RNL_PRECISION_DEFAULT, false, 0                                      \
     }
 
 /*
@@ -152,18 +173,30 @@ RNL_API rnl_model *rnl_model_retain(rnl_model *model);
 RNL_API void rnl_model_release(rnl_model *model);
 /* Plans ahead for these inputs (names, types and shapes; data only where shape arithmetic reads it). */
 RNL_API RNL_NODISCARD rnl_status rnl_model_prepare(rnl_model *model, const rnl_tensor *inputs, size_t input_count);
+typedef struct rnl_tune_options {
+    size_t struct_size;
+    /* Called after each run, `done` of `total`; false ends the tuning with RNL_CANCELLED. May be NULL. */
+    bool (*progress)(void *user, size_t done, size_t total);
+    void *user;
+} rnl_tune_options;
+#define RNL_TUNE_OPTIONS_INIT                                                                                          \
+    {                                                                                                                  \
+        sizeof(rnl_tune_options), NULL, NULL                                                                           \
+    }
+
 /*
  * Measures the kernels that runs with these inputs can use, in each of their variants, and notes the fastest in the
  * device's tuning table, which is kept beside the compiled programs: plans made later, in this process and in others,
  * go by it. Takes a run of the model and compiling for each variant; the device should have nothing else to do, and
  * what else is planned on it meanwhile gets the variant being measured. *out_changed (may be NULL): how many choices
- * are other than before. Needs the memory of a second model.
+ * are other than before. Needs the memory of a second model. options may be NULL. Where it is cancelled or fails
+ * nothing is noted.
  */
 RNL_API RNL_NODISCARD rnl_status rnl_model_tune(rnl_model *model, const rnl_tensor *inputs, size_t input_count,
-                                                size_t *out_changed);
+                                                const rnl_tune_options *options, size_t *out_changed);
 
 typedef struct rnl_model_stats {
-    size_t weight_bytes; /* on the device */
+    size_t weight_bytes; /* on the device; with a budget for weights, in host memory */
     size_t plan_count, plan_bytes;
     uint64_t plans_built, plans_evicted;
     uint64_t last_plan_ns; /* time of the last planning, compiling left out */
@@ -216,9 +249,17 @@ typedef struct rnl_step_profile {
 RNL_API RNL_NODISCARD rnl_status rnl_session_profile(rnl_session *session, const rnl_tensor *inputs, size_t input_count,
                                                      const rnl_step_profile **out_steps, size_t *out_count);
 
+/*
+ * From the next run on, what the session does is recorded in the trace (runnel/trace.h): its commands, named by node
+ * and kernel, on a track of their own, its planning and its runs among what its threads do. NULL: no longer. The
+ * session holds the trace.
+ */
+RNL_API RNL_NODISCARD rnl_status rnl_session_trace(rnl_session *session, rnl_trace *trace);
+
 typedef struct rnl_session_stats {
     size_t arena_bytes, arena_peak_bytes; /* reserved; used by the largest plan */
     size_t step_count;                    /* of the last run, over all its plans */
+    size_t weight_ring_bytes;             /* device memory that weights pass through */
 } rnl_session_stats;
 RNL_API void rnl_session_get_stats(const rnl_session *session, rnl_session_stats *out_stats);
 
