@@ -17,6 +17,7 @@ function(rnl_nanopb target proto)
   target_include_directories(${target} SYSTEM PRIVATE ${out} ${NANOPB_INCLUDE})
   target_link_libraries(${target} PUBLIC ${NANOPB_LIBRARY})
   # Its functions stay inside our shared library: a program may bring a nanopb of its own.
+  set_target_properties(${target} PROPERTIES RNL_EMBEDDED_ARCHIVE ${NANOPB_LIBRARY})
   get_filename_component(archive ${NANOPB_LIBRARY} NAME)
   target_link_options(${target} INTERFACE -Wl,--exclude-libs,${archive})
 endfunction()

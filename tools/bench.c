@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* runnel bench: warm, sample, and say how long a run takes. */
 #include "bench.h"
+#include "precision.h"
 #include "progress.h"
 #include "subject.h"
+#include "trace.h"
+#include "tune_model.h"
 
 #include <stdlib.h>
 
@@ -48,6 +51,8 @@ static rnl_exit sample(rnl_job *job, rnl_bench *bench)
     size_t runs = 0, warm_runs = 0;
     rnl_exit code = rnl_job_run(job, &ms); /* plans and compiles */
     rnl_console_clear();
+    if (code == RNL_EXIT_DONE)
+        code = rnl_job_trace(job, false);
     if (code == RNL_EXIT_DONE && options->warm_seconds > 0)
         code = run_for(job, options->warm_seconds * 1e3, &ms, &warm_runs);
     for (size_t i = 0; code == RNL_EXIT_DONE && i < options->repeat; i++) {
@@ -93,28 +98,27 @@ static rnl_exit measure_layers(rnl_job *job, rnl_bench *bench)
     return code;
 }
 
-static rnl_exit tune(rnl_job *job)
-{
-    size_t changed = 0;
-    rnl_status status = rnl_model_tune(job->model, job->inputs.tensors, job->inputs.count, &changed);
-    rnl_console_clear();
-    if (status != RNL_OK)
-        return rnl_cli_fail_library("tuning for %s", job->options.model);
-    printf("tuned: %zu other kernel%s chosen\n", changed, changed == 1 ? "" : "s");
-    return RNL_EXIT_DONE;
-}
-
 static rnl_exit run_bench(rnl_job *job, rnl_bench *bench)
 {
-    rnl_exit code = rnl_job_load(job, false);
+    rnl_exit code = rnl_job_trace_begin(job);
+    if (code == RNL_EXIT_DONE)
+        code = rnl_job_load(job, false);
     if (code == RNL_EXIT_DONE)
         code = rnl_job_read_inputs(job);
+    if (code == RNL_EXIT_DONE && job->options.pipeline)
+        return rnl_bench_pipeline(job);
     if (code == RNL_EXIT_DONE)
         code = rnl_job_open(job, stdout);
     if (code == RNL_EXIT_DONE && job->options.tune)
-        code = tune(job);
+        code = rnl_tune_job(job);
     if (code == RNL_EXIT_DONE)
         code = measure(job, bench);
+    if (code == RNL_EXIT_DONE)
+        code = rnl_job_trace_runs(job, bench);
+    if (code == RNL_EXIT_DONE)
+        code = rnl_job_trace_end(job);
+    if (code == RNL_EXIT_DONE && job->options.report)
+        code = rnl_precision_report(job, stdout);
     if (code == RNL_EXIT_DONE && job->options.streams)
         code = rnl_bench_measure_streams(job, bench);
     rnl_console_clear();
@@ -135,7 +139,8 @@ rnl_exit rnl_cli_bench(int argc, char **argv)
         rnl_subject_print_list("bench", stdout);
     } else if (code == RNL_EXIT_DONE) {
         rnl_console_open(job.options.verbose);
-        code = run_bench(&job, &bench);
+        const char *list = rnl_several_list(&job.options);
+        code = list ? rnl_bench_several(&job, list) : run_bench(&job, &bench);
     }
     free(bench.samples_ms);
     free(bench.layers);

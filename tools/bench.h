@@ -5,6 +5,8 @@
 
 #include "job.h"
 
+#include <jansson.h>
+
 /* What the device can do at best, as short kernels found it; 0 before. */
 typedef struct rnl_bench_peak {
     double flops_per_s, bytes_per_s;
@@ -51,6 +53,12 @@ rnl_exit rnl_bench_profile(rnl_job *job, rnl_bench *bench);
 void rnl_bench_print_layers(const rnl_job *job, const rnl_bench *bench, FILE *out);
 /* Runs as many sessions at a time as the options say. */
 rnl_exit rnl_bench_measure_streams(rnl_job *job, rnl_bench *bench);
+/* On the devices of a list, each alone and all together. */
+rnl_exit rnl_bench_several(rnl_job *job, const char *list);
 rnl_exit rnl_bench_write_json(const rnl_job *job, const rnl_bench *bench);
+/* To the file that the options name; releases `root`, which may be NULL (memory was short). */
+rnl_exit rnl_bench_write_root(const rnl_job *job, json_t *root);
+/* --pipeline: stages, and batches a second beside one device's. */
+rnl_exit rnl_bench_pipeline(rnl_job *job);
 
 #endif

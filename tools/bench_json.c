@@ -67,8 +67,12 @@ static json_t *describe(const rnl_job *job, const rnl_bench *bench)
 
 rnl_exit rnl_bench_write_json(const rnl_job *job, const rnl_bench *bench)
 {
+    return rnl_bench_write_root(job, describe(job, bench));
+}
+
+rnl_exit rnl_bench_write_root(const rnl_job *job, json_t *root)
+{
     char clean[RNL_CLI_NAME_BYTES];
-    json_t *root = describe(job, bench);
     if (!root)
         return rnl_cli_fail("out of memory");
     FILE *file = fopen(job->options.json, "w");

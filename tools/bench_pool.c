@@ -190,9 +190,13 @@ static rnl_status measure_size(bench *b, size_t index)
 static rnl_status prepare(bench *b)
 {
     rnl_device_options exact = RNL_DEVICE_OPTIONS_INIT;
-    exact.compute_units = (uint32_t)b->options->threads;
+    const rnl_device_info *info = rnl_device_get_info(b->device);
+    char spec[32];
+    exact.compute_units = info->compute_units; /* of a share, too */
+    exact.memory_fraction = b->options->memory;
     exact.pool_exact = true;
-    rnl_status status = rnl_device_open(b->options->device, &exact, &b->exact);
+    snprintf(spec, sizeof spec, "%u:%u", (unsigned)info->platform_index, (unsigned)info->device_index);
+    rnl_status status = rnl_device_open(spec, &exact, &b->exact);
     if (status == RNL_OK)
         status = rnl_stream_create(b->device, &b->stream);
     if (status == RNL_OK)

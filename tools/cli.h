@@ -30,6 +30,8 @@ rnl_exit rnl_cli_info(int argc, char **argv);
 rnl_exit rnl_cli_run(int argc, char **argv);
 rnl_exit rnl_cli_bench(int argc, char **argv);
 rnl_exit rnl_cli_compare(int argc, char **argv);
+rnl_exit rnl_cli_quantize(int argc, char **argv);
+rnl_exit rnl_cli_tune_model(int argc, char **argv);
 /* Full help text of "run", "bench", "info" or "" (the command itself). */
 const char *rnl_cli_help(const char *command);
 

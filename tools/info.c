@@ -18,7 +18,8 @@ static bool take_json(int *argc, char **argv)
     int kept = 1;
     for (int i = 1; i < *argc; i++) {
         const bool value =
-            i > 1 && (is(argv[i - 1], "--device") || is(argv[i - 1], "--shape") || is(argv[i - 1], "--"));
+            i > 1 && (is(argv[i - 1], "--device") || is(argv[i - 1], "--shape") || is(argv[i - 1], "--threads") ||
+                      is(argv[i - 1], "--memory") || is(argv[i - 1], "--"));
         if (is(argv[i], "--json") && !value)
             found = true;
         else

@@ -37,7 +37,7 @@ static size_t list_caches(cache_row out_rows[2])
 static json_t *device_json(const rnl_device_info *d)
 {
     return json_pack(
-        "{sI sI so ss so so so so so so so sI sI sI sI sI sI sI sI sb sb sb sb sb sb sb}", "platform_index",
+        "{sI sI so ss so so so so so so so sI sI sI sI sI sI sI sI sb sb sb sb sb sb sb sI sI}", "platform_index",
         (json_int_t)d->platform_index, "device_index", (json_int_t)d->device_index, "name", rnl_json_text(d->name),
         "type", type_name(d->type), "vendor", rnl_json_text(d->vendor), "platform", rnl_json_text(d->platform),
         "device_version", rnl_json_text(d->device_version), "driver_version", rnl_json_text(d->driver_version),
@@ -49,7 +49,8 @@ static json_t *device_json(const rnl_device_info *d)
         (json_int_t)d->local_memory_bytes, "max_work_group_size", (json_int_t)d->max_work_group_size,
         "base_align_bytes", (json_int_t)d->base_align_bytes, "vendor_id", (json_int_t)d->vendor_id, "unified_memory",
         d->unified_memory, "fp64", d->has_fp64, "fp16_arithmetic", d->has_fp16_arithmetic, "images", d->has_images,
-        "compiler", d->compiler_available, "emulated", d->emulated, "default", d->is_default);
+        "compiler", d->compiler_available, "emulated", d->emulated, "default", d->is_default, "shares",
+        (json_int_t)d->most_shares, "numa_shares", (json_int_t)d->numa_shares);
 }
 
 static json_t *cache_json(const cache_row *row)
@@ -110,6 +111,12 @@ static void print_device(const rnl_device_info *d)
            d->unified_memory ? ", shared with the host" : "", (unsigned long long)d->max_work_group_size,
            d->base_align_bytes, d->has_fp64 ? "yes" : "no", d->has_fp16_arithmetic ? "yes" : "no",
            d->has_images ? "yes" : "no");
+    if (d->most_shares > 1)
+        printf("      shares: %u:%u/N, N up to %u\n", d->platform_index, d->device_index, d->most_shares);
+    else
+        printf("      shares: of its memory alone (--memory)\n");
+    if (d->numa_shares > 0)
+        printf("      by NUMA node: %u:%u/numa0 to numa%u\n", d->platform_index, d->device_index, d->numa_shares - 1);
     if (d->pci_bus_id[0] || d->numa_node >= 0) {
         printf("      PCI %s", d->pci_bus_id[0] ? d->pci_bus_id : "unknown");
         if (d->numa_node >= 0)

@@ -43,6 +43,7 @@ util-linux           command flock
 TEST_PACKAGES='
 check                header check.h
 clang                command clang
+g++                  command c++
 clang-format         command clang-format
 libclang-rt-dev      clang-runtime
 shellcheck           command shellcheck

@@ -6,18 +6,6 @@
 #include <errno.h>
 #include <string.h>
 
-static rnl_exit tune(int argc, char **argv)
-{
-    char clean[RNL_CLI_NAME_BYTES];
-    if (argc < 2)
-        return rnl_cli_usage("tune", "nothing to tune given");
-    if (strcmp(argv[1], "--help") != 0 && strcmp(argv[1], "-h") != 0)
-        return rnl_cli_usage("tune", "'%s' cannot be tuned", rnl_cli_clean(argv[1], clean, sizeof clean));
-    fputs(rnl_cli_help("tune"), stdout);
-    rnl_subject_print_list("tune", stdout);
-    return RNL_EXIT_DONE;
-}
-
 static rnl_exit dispatch(int argc, char **argv)
 {
     if (argc < 2)
@@ -34,8 +22,10 @@ static rnl_exit dispatch(int argc, char **argv)
         return rnl_cli_bench(argc - 1, argv + 1);
     if (strcmp(command, "compare") == 0)
         return rnl_cli_compare(argc - 1, argv + 1);
+    if (strcmp(command, "quantize") == 0)
+        return rnl_cli_quantize(argc - 1, argv + 1);
     if (strcmp(command, "tune") == 0)
-        return tune(argc - 1, argv + 1);
+        return rnl_cli_tune_model(argc - 1, argv + 1);
     bool help = strcmp(command, "--help") == 0 || strcmp(command, "-h") == 0 || strcmp(command, "help") == 0;
     if (help || strcmp(command, "--version") == 0) {
         if (argc > 2)

@@ -13,7 +13,13 @@ enum {
     LONG_TOP,
     LONG_LABELS,
     LONG_THREADS,
+    LONG_PRECISION,
+    LONG_DETERMINISTIC,
+    LONG_REPORT,
+    LONG_WEIGHTS_BUDGET,
     LONG_VERBOSE,
+    LONG_PIPELINE,
+    LONG_DEPTH,
     LONG_SIZE,
     LONG_MEAN,
     LONG_STD,
@@ -27,30 +33,56 @@ enum {
     LONG_TUNE,
     LONG_STREAMS,
     LONG_AGAINST,
-    LONG_ALL
+    LONG_ALL,
+    LONG_CALIBRATE,
+    LONG_KEEP,
+    LONG_RANGES,
+    LONG_PERCENTILE,
+    LONG_MAX_ERROR,
+    LONG_ACTIVATIONS,
+    LONG_MEMORY,
+    LONG_TRACE
 };
 
 #define OPTIONS_OF_BOTH                                                                                                \
     {"input", required_argument, NULL, 'i'}, {"device", required_argument, NULL, LONG_DEVICE},                         \
         {"shape", required_argument, NULL, LONG_SHAPE}, {"repeat", required_argument, NULL, LONG_REPEAT},              \
-        {"threads", required_argument, NULL, LONG_THREADS}, {"verbose", no_argument, NULL, LONG_VERBOSE},              \
-        {"help", no_argument, NULL, 'h'}, {"size", required_argument, NULL, LONG_SIZE},                                \
-        {"mean", required_argument, NULL, LONG_MEAN}, {"std", required_argument, NULL, LONG_STD},                      \
-        {"layout", required_argument, NULL, LONG_LAYOUT},                                                              \
+        {"threads", required_argument, NULL, LONG_THREADS}, {"memory", required_argument, NULL, LONG_MEMORY},          \
+        {"verbose", no_argument, NULL, LONG_VERBOSE}, {"help", no_argument, NULL, 'h'},                                \
+        {"size", required_argument, NULL, LONG_SIZE}, {"mean", required_argument, NULL, LONG_MEAN},                    \
+        {"std", required_argument, NULL, LONG_STD}, {"layout", required_argument, NULL, LONG_LAYOUT},                  \
     {                                                                                                                  \
         "color", required_argument, NULL, LONG_COLOR                                                                   \
     }
 
+#define OPTIONS_OF_MODEL                                                                                               \
+    {"precision", required_argument, NULL, LONG_PRECISION}, {"deterministic", no_argument, NULL, LONG_DETERMINISTIC},  \
+        {"weights-budget", required_argument, NULL, LONG_WEIGHTS_BUDGET},                                              \
+    {                                                                                                                  \
+        "report", no_argument, NULL, LONG_REPORT                                                                       \
+    }
+
+#define OPTIONS_OF_PIPELINE                                                                                            \
+    {"pipeline", no_argument, NULL, LONG_PIPELINE},                                                                    \
+    {                                                                                                                  \
+        "depth", required_argument, NULL, LONG_DEPTH                                                                   \
+    }
+
 static const struct option run_options[] = {
     OPTIONS_OF_BOTH,
+    OPTIONS_OF_MODEL,
+    OPTIONS_OF_PIPELINE,
     {"output", required_argument, NULL, 'o'},
     {"top", required_argument, NULL, LONG_TOP},
     {"labels", required_argument, NULL, LONG_LABELS},
+    {"trace", required_argument, NULL, LONG_TRACE},
     {NULL, 0, NULL, 0},
 };
 
 static const struct option bench_options[] = {
     OPTIONS_OF_BOTH,
+    OPTIONS_OF_MODEL,
+    OPTIONS_OF_PIPELINE,
     {"seconds", required_argument, NULL, LONG_SECONDS},
     {"warm", required_argument, NULL, LONG_WARM},
     {"layers", no_argument, NULL, LONG_LAYERS},
@@ -58,6 +90,7 @@ static const struct option bench_options[] = {
     {"json", required_argument, NULL, LONG_JSON},
     {"tune", no_argument, NULL, LONG_TUNE},
     {"streams", required_argument, NULL, LONG_STREAMS},
+    {"trace", required_argument, NULL, LONG_TRACE},
     {NULL, 0, NULL, 0},
 };
 
@@ -68,10 +101,37 @@ static const struct option compare_options[] = {
     {NULL, 0, NULL, 0},
 };
 
+static const struct option quantize_options[] = {
+    {"calibrate", required_argument, NULL, LONG_CALIBRATE},
+    {"output", required_argument, NULL, 'o'},
+    {"keep", required_argument, NULL, LONG_KEEP},
+    {"max-error", required_argument, NULL, LONG_MAX_ERROR},
+    {"ranges", required_argument, NULL, LONG_RANGES},
+    {"percentile", required_argument, NULL, LONG_PERCENTILE},
+    {"activations", required_argument, NULL, LONG_ACTIVATIONS},
+    {"device", required_argument, NULL, LONG_DEVICE},
+    {"threads", required_argument, NULL, LONG_THREADS},
+    {"memory", required_argument, NULL, LONG_MEMORY},
+    {"verbose", no_argument, NULL, LONG_VERBOSE},
+    {"help", no_argument, NULL, 'h'},
+    {"size", required_argument, NULL, LONG_SIZE},
+    {"mean", required_argument, NULL, LONG_MEAN},
+    {"std", required_argument, NULL, LONG_STD},
+    {"layout", required_argument, NULL, LONG_LAYOUT},
+    {"color", required_argument, NULL, LONG_COLOR},
+    {NULL, 0, NULL, 0},
+};
+
+static const struct option tune_options[] = {
+    OPTIONS_OF_BOTH,
+    {NULL, 0, NULL, 0},
+};
+
 static const struct option info_options[] = {
     {"device", required_argument, NULL, LONG_DEVICE},
     {"shape", required_argument, NULL, LONG_SHAPE},
     {"threads", required_argument, NULL, LONG_THREADS},
+    {"memory", required_argument, NULL, LONG_MEMORY},
     {"help", no_argument, NULL, 'h'},
     {NULL, 0, NULL, 0},
 };
@@ -79,10 +139,9 @@ static const struct option info_options[] = {
 static const struct command {
     const char *name, *letters;
     const struct option *options;
-} commands[] = {{"run", ":hi:o:", run_options},
-                {"bench", ":hi:", bench_options},
-                {"compare", ":hi:", compare_options},
-                {"info", ":h", info_options}};
+} commands[] = {{"run", ":hi:o:", run_options},       {"bench", ":hi:", bench_options},
+                {"compare", ":hi:", compare_options}, {"quantize", ":ho:", quantize_options},
+                {"tune", ":hi:", tune_options},       {"info", ":h", info_options}};
 static const struct command *command = commands;
 
 static void find_command(const char *name)
@@ -120,6 +179,22 @@ static rnl_exit take_count(int code, const char *value, uint64_t limit, uint64_t
     char wanted[64];
     snprintf(wanted, sizeof wanted, "not a whole number from 1 to %llu", (unsigned long long)limit);
     return bad_value(code, value, wanted);
+}
+
+/* "300000000", "512M", "2G". */
+static rnl_exit take_bytes(int code, const char *value, size_t *out_bytes)
+{
+    static const char units[] = "kMG";
+    char digits[32];
+    const size_t length = strlen(value);
+    const char *unit = length > 1 ? strchr(units, value[length - 1]) : NULL;
+    const unsigned shift = unit ? 10 * (unsigned)(unit - units + 1) : 0;
+    uint64_t number = 0;
+    snprintf(digits, sizeof digits, "%.*s", (int)(unit ? length - 1 : length), value);
+    if (length >= sizeof digits || !rnl_parse_whole(digits, SIZE_MAX >> shift, &number) || number == 0)
+        return bad_value(code, value, "not a number of bytes, as 300000000, 512M or 2G");
+    *out_bytes = (size_t)number << shift;
+    return RNL_EXIT_DONE;
 }
 
 static rnl_exit take_size(const char *value, rnl_picture_options *picture)
@@ -213,6 +288,44 @@ static rnl_exit take_seconds(int code, const char *value, double *out_seconds)
     return bad_value(code, value, "not a number from 0 to 3600");
 }
 
+static rnl_exit take_ranges(const char *value, int *out_ranges)
+{
+    static const char *const names[] = {"minmax", "percentile", "mse"};
+    for (int i = 0; i < 3; i++)
+        if (strcmp(value, names[i]) == 0) {
+            *out_ranges = i;
+            return RNL_EXIT_DONE;
+        }
+    return bad_value(LONG_RANGES, value, "neither minmax, percentile nor mse");
+}
+
+static rnl_exit take_positive(int code, const char *value, double most, double *out_number)
+{
+    if (rnl_parse_seconds(value, most, out_number) && *out_number > 0)
+        return RNL_EXIT_DONE;
+    char wanted[64];
+    snprintf(wanted, sizeof wanted, "not a number above 0 and up to %g", most);
+    return bad_value(code, value, wanted);
+}
+
+static rnl_exit take_quantize_option(int code, const char *value, rnl_run_options *options)
+{
+    switch (code) {
+    case LONG_CALIBRATE:
+        return take_text(code, value, &options->calibrate);
+    case LONG_KEEP:
+        return take_text(code, value, &options->keep[options->keep_count++]);
+    case LONG_RANGES:
+        return take_ranges(value, &options->ranges);
+    case LONG_PERCENTILE:
+        return take_positive(code, value, 100, &options->percentile);
+    case LONG_MAX_ERROR:
+        return take_positive(code, value, 1, &options->max_error);
+    default:
+        return take_choice(code, value, "u8", "s8", &options->signed_activations);
+    }
+}
+
 static rnl_exit take_other_option(int code, const char *value, rnl_run_options *options)
 {
     switch (code) {
@@ -224,20 +337,39 @@ static rnl_exit take_other_option(int code, const char *value, rnl_run_options *
         return take_choice(code, value, "run", "time", &options->sort_by_time);
     case LONG_JSON:
         return take_text(code, value, &options->json);
+    case LONG_TRACE:
+        return take_text(code, value, &options->trace);
     case LONG_TUNE:
         options->tune = true;
         return RNL_EXIT_DONE;
     case LONG_STREAMS:
         return take_count(code, value, 256, &options->streams);
+    case LONG_MEMORY:
+        return take_positive(code, value, 1, &options->memory);
     case LONG_AGAINST:
         return take_text(code, value, &options->against);
     case LONG_ALL:
         options->all = true;
         return RNL_EXIT_DONE;
+    case LONG_CALIBRATE:
+    case LONG_KEEP:
+    case LONG_RANGES:
+    case LONG_PERCENTILE:
+    case LONG_MAX_ERROR:
+    case LONG_ACTIVATIONS:
+        return take_quantize_option(code, value, options);
     default:
         options->layers = true;
         return RNL_EXIT_DONE;
     }
+}
+
+static rnl_exit take_precision(const char *value, rnl_precision *out_precision)
+{
+    bool is_bf16 = false;
+    rnl_exit exit_code = take_choice(LONG_PRECISION, value, "f32", "bf16", &is_bf16);
+    *out_precision = is_bf16 ? RNL_PRECISION_BF16 : RNL_PRECISION_F32;
+    return exit_code;
 }
 
 static rnl_exit take_option(int code, const char *value, rnl_run_options *options)
@@ -259,9 +391,24 @@ static rnl_exit take_option(int code, const char *value, rnl_run_options *option
         return take_count(code, value, 1000000, &options->top);
     case LONG_THREADS:
         return take_count(code, value, 65536, &options->threads);
+    case LONG_REPORT:
+        options->report = true;
+        return RNL_EXIT_DONE;
+    case LONG_PRECISION:
+        return take_precision(value, &options->precision);
+    case LONG_DETERMINISTIC:
+        options->deterministic = true;
+        return RNL_EXIT_DONE;
+    case LONG_WEIGHTS_BUDGET:
+        return take_bytes(code, value, &options->weights_budget);
     case LONG_VERBOSE:
         options->verbose = true;
         return RNL_EXIT_DONE;
+    case LONG_PIPELINE:
+        options->pipeline = true;
+        return RNL_EXIT_DONE;
+    case LONG_DEPTH:
+        return take_count(code, value, 64, &options->depth);
     case 'h':
         options->help = true;
         return RNL_EXIT_DONE;
@@ -301,13 +448,7 @@ static rnl_exit take_operands(int argc, char **argv, rnl_run_options *options)
         return rnl_cli_usage(rnl_cli_command(), "one model at a time: '%s' is one too many",
                              rnl_cli_clean(argv[optind + 1], clean, sizeof clean));
     options->model = argv[optind];
-    if (options->labels && !options->top)
-        return rnl_cli_usage(rnl_cli_command(), "--labels needs --top");
-    if (strcmp(command->name, "compare") == 0 && !options->against)
-        return rnl_cli_usage(rnl_cli_command(), "--against is missing: cpu, reference or a device");
-    if (options->sort_by_time && !options->layers)
-        return rnl_cli_usage(rnl_cli_command(), "--sort needs --layers");
-    return RNL_EXIT_DONE;
+    return rnl_run_options_check(options);
 }
 
 rnl_exit rnl_run_options_parse(int argc, char **argv, rnl_run_options *out_options)
@@ -320,7 +461,8 @@ rnl_exit rnl_run_options_parse(int argc, char **argv, rnl_run_options *out_optio
     }
     out_options->inputs = calloc((size_t)argc + 1, sizeof *out_options->inputs);
     out_options->shapes = calloc((size_t)argc + 1, sizeof *out_options->shapes);
-    if (!out_options->inputs || !out_options->shapes)
+    out_options->keep = calloc((size_t)argc + 1, sizeof *out_options->keep);
+    if (!out_options->inputs || !out_options->shapes || !out_options->keep)
         return rnl_cli_fail("out of memory");
     optind = 0;
     opterr = 0;
@@ -338,11 +480,12 @@ void rnl_run_options_free(rnl_run_options *options)
 {
     free(options->inputs);
     free(options->shapes);
+    free(options->keep);
     *options = (rnl_run_options){0};
 }
 
 bool rnl_verbose_wanted(void)
 {
     const char *value = getenv("RUNNEL_VERBOSE");
-    return value && *value && strcmp(value, "0") != 0;
+    return value && strcmp(value, "1") == 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The arguments of `runnel run`, `runnel bench` and `runnel compare`, checked as far as that goes without the model. */
+/* The arguments of the commands that take a model, checked as far as that goes without the model. */
 #ifndef RUNNEL_CLI_OPTIONS_H
 #define RUNNEL_CLI_OPTIONS_H
 
@@ -39,7 +39,14 @@ typedef struct rnl_run_options {
     const char *device;
     const char *labels;
     uint64_t repeat, top, threads;
-    bool verbose;
+    double memory; /* part of the device's; 0: all */
+    rnl_precision precision;
+    bool deterministic;
+    size_t weights_budget; /* bytes; 0: none */
+    bool verbose, report;
+    const char *trace; /* run and bench: file; NULL: none */
+    bool pipeline;     /* over the devices that `device` lists */
+    uint64_t depth;    /* of it; 0: the default */
     /* bench alone */
     double seconds, warm_seconds;
     bool layers, sort_by_time, tune;
@@ -48,15 +55,24 @@ typedef struct rnl_run_options {
     /* compare alone */
     const char *against; /* "reference", or a device */
     bool all;
+    /* quantize alone; its output_folder is a file */
+    const char *calibrate; /* folder */
+    const char **keep;     /* names of layers */
+    size_t keep_count;
+    int ranges; /* rnl_quantizer_ranges */
+    double percentile, max_error;
+    bool signed_activations;
 } rnl_run_options;
 
-/* argv[0] is the command: "run", "bench", "compare" or "info", which alone may come without a model. Free with
- * rnl_run_options_free whatever it returned. */
+/* argv[0] is the command: "run", "bench", "compare", "quantize" or "info", which alone may come without a model. Free
+ * with rnl_run_options_free whatever it returned. */
 rnl_exit rnl_run_options_parse(int argc, char **argv, rnl_run_options *out_options);
+/* What options ask of each other; once all are known. */
+rnl_exit rnl_run_options_check(const rnl_run_options *options);
 void rnl_run_options_free(rnl_run_options *options);
 /* The command whose options were parsed last: for messages about its usage. */
 const char *rnl_cli_command(void);
-/* RUNNEL_VERBOSE: set, not empty and not "0". */
+/* RUNNEL_VERBOSE=1; its other words are the library's. */
 bool rnl_verbose_wanted(void);
 
 #endif

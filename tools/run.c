@@ -2,14 +2,18 @@
 /* runnel run: load, check what can be checked without a device, open, run, report, write. */
 #include "job.h"
 #include "outputs.h"
+#include "precision.h"
 #include "progress.h"
+#include "trace.h"
 
 #include <stdlib.h>
 
 static rnl_exit prepare(rnl_job *j, rnl_labels *labels)
 {
     rnl_run_options *options = &j->options;
-    rnl_exit code = rnl_job_load(j, false);
+    rnl_exit code = rnl_job_trace_begin(j);
+    if (code == RNL_EXIT_DONE)
+        code = rnl_job_load(j, false);
     if (code == RNL_EXIT_DONE && options->output_folder)
         code = rnl_outputs_check_folder(options->output_folder, j->output_infos, j->output_count);
     if (code == RNL_EXIT_DONE && options->labels)
@@ -53,7 +57,11 @@ static rnl_exit report(rnl_job *j, const rnl_labels *labels, double *times)
         code = rnl_outputs_print_top(&j->outputs[0], j->options.top, labels, stdout);
     if (j->options.repeat)
         print_latency(times, j->options.repeat);
+    if (j->several.multi)
+        rnl_several_print(&j->several, stdout);
     fflush(stdout);
+    if (code == RNL_EXIT_DONE && j->options.report)
+        code = rnl_precision_report(j, stdout);
     if (code == RNL_EXIT_DONE && j->options.output_folder)
         code = rnl_outputs_save(j->options.output_folder, j->outputs, j->output_count);
     return code;
@@ -61,6 +69,8 @@ static rnl_exit report(rnl_job *j, const rnl_labels *labels, double *times)
 
 static void print_statistics(const rnl_job *j)
 {
+    if (j->several.multi)
+        return; /* what each device has done stands among the results */
     rnl_model_stats model;
     rnl_session_stats session;
     rnl_device_stats device;
@@ -73,6 +83,9 @@ static void print_statistics(const rnl_job *j)
             (double)model.last_plan_ns * 1e-6, model.program_count);
     fprintf(stderr, "runnel: session: arena %zu bytes, %zu used by the largest plan, %zu steps\n", session.arena_bytes,
             session.arena_peak_bytes, session.step_count);
+    if (session.weight_ring_bytes > 0)
+        fprintf(stderr, "runnel: session: weights pass through %zu bytes of device memory\n",
+                session.weight_ring_bytes);
     fprintf(stderr,
             "runnel: device: %llu programs compiled, %llu from the cache, %llu kernels launched, "
             "memory in use %zu, peak %zu, reserved %zu of at most %zu bytes\n",
@@ -84,16 +97,23 @@ static void print_statistics(const rnl_job *j)
 static rnl_exit run_job(rnl_job *j)
 {
     rnl_labels labels = {0};
+    const char *list = rnl_several_list(&j->options);
     double *times = calloc(j->options.repeat + 1, sizeof *times);
-    rnl_exit code = times ? prepare(j, &labels) : rnl_cli_fail("out of memory");
+    rnl_exit code = list ? rnl_several_check(&j->options) : RNL_EXIT_DONE;
     if (code == RNL_EXIT_DONE)
-        code = rnl_job_open(j, stdout);
+        code = times ? prepare(j, &labels) : rnl_cli_fail("out of memory");
+    if (code == RNL_EXIT_DONE && j->options.pipeline)
+        code = rnl_job_open_piped(j, stdout);
+    else if (code == RNL_EXIT_DONE)
+        code = list ? rnl_job_open_several(j, list, stdout) : rnl_job_open(j, stdout);
     if (code == RNL_EXIT_DONE)
         code = run_all(j, times);
     rnl_console_clear();
     if (code == RNL_EXIT_DONE)
+        code = rnl_job_trace_end(j);
+    if (code == RNL_EXIT_DONE)
         code = report(j, &labels, times);
-    if (code == RNL_EXIT_DONE && j->options.verbose)
+    if (code == RNL_EXIT_DONE && j->options.verbose && !j->options.pipeline)
         print_statistics(j);
     rnl_labels_free(&labels);
     free(times);

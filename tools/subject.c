@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "subject.h"
+#include "device.h"
 #include "options.h"
 #include "parse.h"
 #include "progress.h"
@@ -13,22 +14,20 @@ static const rnl_subject *const subjects[] = {
     &rnl_subject_bench_streams, &rnl_subject_bench_pool,  NULL,
 };
 
-enum { LONG_DEVICE = 256, LONG_JSON, LONG_THREADS, LONG_REPEAT, LONG_SECONDS, LONG_VERBOSE };
+enum { LONG_DEVICE = 256, LONG_JSON, LONG_THREADS, LONG_MEMORY, LONG_REPEAT, LONG_SECONDS, LONG_VERBOSE };
 #define MOST_OPTIONS 32
 
 static const struct option common[] = {
-    {"device", required_argument, NULL, LONG_DEVICE},
-    {"json", required_argument, NULL, LONG_JSON},
-    {"threads", required_argument, NULL, LONG_THREADS},
-    {"repeat", required_argument, NULL, LONG_REPEAT},
-    {"seconds", required_argument, NULL, LONG_SECONDS},
-    {"verbose", no_argument, NULL, LONG_VERBOSE},
-    {"help", no_argument, NULL, 'h'},
+    {"device", required_argument, NULL, LONG_DEVICE},   {"json", required_argument, NULL, LONG_JSON},
+    {"threads", required_argument, NULL, LONG_THREADS}, {"memory", required_argument, NULL, LONG_MEMORY},
+    {"repeat", required_argument, NULL, LONG_REPEAT},   {"seconds", required_argument, NULL, LONG_SECONDS},
+    {"verbose", no_argument, NULL, LONG_VERBOSE},       {"help", no_argument, NULL, 'h'},
 };
 #define COMMON (sizeof common / sizeof *common)
 
 static const char common_help[] = "      --device SPEC          which device, as for `runnel run`\n"
                                   "      --threads N            use N of a CPU device's threads\n"
+                                  "      --memory F             take at most this part of the device's memory\n"
                                   "      --repeat N             the median of N samples (default 7)\n"
                                   "      --seconds S            the samples of one figure together take at least S "
                                   "seconds (default 0.3)\n"
@@ -72,6 +71,11 @@ static rnl_exit take(const rnl_subject *subject, int code, const char *value, rn
         return RNL_EXIT_DONE;
     case LONG_THREADS:
         return take_count(subject, "threads", value, &options->threads);
+    case LONG_MEMORY:
+        if (rnl_parse_seconds(value, 1, &options->memory) && options->memory > 0)
+            return RNL_EXIT_DONE;
+        return rnl_cli_usage(subject->command, "--memory %s: not a number above 0 and up to 1",
+                             rnl_cli_clean(value, clean, sizeof clean));
     case LONG_REPEAT:
         return take_count(subject, "repeat", value, &options->repeat);
     case LONG_SECONDS:
@@ -154,10 +158,9 @@ rnl_exit rnl_subject_run(const rnl_subject *subject, int argc, char **argv)
 
 rnl_exit rnl_subject_open(const rnl_subject_options *options, rnl_device **out_device)
 {
-    rnl_device_options device_options = RNL_DEVICE_OPTIONS_INIT;
     char name[RNL_CLI_NAME_BYTES];
-    device_options.compute_units = (uint32_t)options->threads;
-    if (rnl_device_open(options->device, &device_options, out_device) != RNL_OK)
+    const rnl_device_wish wish = {options->device, options->threads, options->memory, false};
+    if (rnl_cli_device_open(&wish, out_device) != RNL_OK)
         return rnl_cli_fail_library("opening a device");
     const rnl_device_info *info = rnl_device_get_info(*out_device);
     printf("device %u:%u %s\n", (unsigned)info->platform_index, (unsigned)info->device_index,

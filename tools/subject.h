@@ -14,6 +14,7 @@ typedef struct rnl_subject_options {
     const char *json;   /* file for all figures; NULL: none */
     uint64_t threads;   /* 0: all */
     uint64_t repeat;    /* samples */
+    double memory;      /* part of the device's; 0: all */
     double seconds;     /* the samples of one measurement together, at least */
 } rnl_subject_options;
 

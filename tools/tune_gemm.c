@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `runnel tune gemm`: measures every way of doing products and keeps the fastest. */
 #include "bench_gemm.h"
+#include "progress.h"
 
 #include <errno.h>
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define MOST_DESCRIPTIONS (RNL_MOST_PRODUCTS * RNL_PRODUCT_TYPES)
-#define BAR 30
 
 enum { OPTION_SHAPE = RNL_SUBJECT_OPTION, OPTION_TYPE };
 
@@ -38,22 +37,15 @@ static rnl_exit take(int code, const char *value)
     return rnl_cli_usage("tune", "gemm: '%s' is one argument too many", rnl_cli_clean(value, clean, sizeof clean));
 }
 
-/* On a terminal alone. */
 static bool show(void *user, const rnl_gemm_trial *trial)
 {
     const rnl_gemm_desc *desc = (const rnl_gemm_desc *)user + trial->index;
-    const int full = (int)(trial->done * BAR / trial->total);
-    char bar[BAR + 1];
-    if (isatty(STDERR_FILENO) != 1)
-        return true;
-    for (int i = 0; i < BAR; i++)
-        bar[i] = i < full ? '#' : '.';
-    bar[BAR] = '\0';
-    fprintf(stderr, "\r\033[K[%s] %zu of %zu: %lldx%lldx%lld %s", bar, trial->done, trial->total, (long long)desc->m,
-            (long long)desc->n, (long long)desc->k, trial->implementation);
+    char what[96];
+    snprintf(what, sizeof what, "%lldx%lldx%lld %s", (long long)desc->m, (long long)desc->n, (long long)desc->k,
+             trial->implementation);
+    rnl_console_step(what, trial->done, trial->total);
     if (trial->done == trial->total)
-        fputs("\r\033[K", stderr);
-    fflush(stderr);
+        rnl_console_clear();
     return true;
 }
 

@@ -12,15 +12,17 @@ from ._device import Device, DeviceInfo, get_devices
 from ._errors import (Cancelled, DataLoss, DeadlineExceeded, Error, FailedPrecondition, Internal, InvalidArgument,
                       NotFound, ResourceExhausted, Unavailable, Unimplemented)
 from ._graph import ModelMeta, NodeArg, OperatorInfo, OperatorSupport, check_model, get_operators
+from ._multi import DeviceShare, MultiSession, open
 from ._options import SessionOptions, StepProfile
 from ._session import Session
+from ._trace import Trace
 
 InferenceSession = Session
 
 __version__ = "0.1.0"
 __all__ = [
-    "Cancelled", "DataLoss", "DeadlineExceeded", "Device", "DeviceInfo", "Error", "FailedPrecondition",
-    "InferenceSession", "Internal", "InvalidArgument", "ModelMeta", "NodeArg", "NotFound", "OperatorInfo",
-    "OperatorSupport", "ResourceExhausted", "Session", "SessionOptions", "StepProfile", "Unavailable", "Unimplemented",
-    "check_model", "get_devices", "get_operators",
+    "Cancelled", "DataLoss", "DeadlineExceeded", "Device", "DeviceInfo", "DeviceShare", "Error", "FailedPrecondition",
+    "InferenceSession", "Internal", "InvalidArgument", "ModelMeta", "MultiSession", "NodeArg", "NotFound", "OperatorInfo",
+    "OperatorSupport", "ResourceExhausted", "Session", "SessionOptions", "StepProfile", "Trace", "Unavailable",
+    "Unimplemented", "check_model", "get_devices", "get_operators",
 ]

@@ -42,6 +42,10 @@ class DeviceInfo:
     has_fp64: bool
     has_fp16_arithmetic: bool
     has_images: bool
+    whole_units: int  # of the device that a share is one of; else compute_units
+    first_unit: int  # of a share: where it begins
+    most_shares: int  # into how many "0:0/N" it can be divided, 1: not at all; 0 for an open device
+    numa_shares: int  # into how many "0:0/numa"
 
 
 def text(value: Optional[bytes]) -> str:
@@ -76,14 +80,17 @@ class Device:
     """An open device: a context with its memory pool and its compiled programs. Sessions that share one share these.
 
     `spec` is "0:0" (platform:device), "gpu", "cpu", "accelerator", part of a device's, vendor's or platform's name, or a
-    PCI bus id; None takes RUNNEL_DEVICE, else a GPU, then an accelerator, then a CPU. `compute_units`: so many threads of
-    a CPU device, 0 all. `memory_limit_bytes`, `memory_fraction`: at most that much, or that part, of the device's memory.
+    PCI bus id; None takes RUNNEL_DEVICE, else a GPU, then an accelerator, then a CPU. Behind it may stand a share of its
+    compute units: "0:0/2" is one of two equal parts that nothing else here uses, "0:0/2.1" the second of them, "0:0/numa1"
+    a NUMA node's. `compute_units`: so many threads of a CPU device, 0 all. `alone`: this process opens no other device,
+    and has used none; then a share, or the threads, are this process's own (rnl_device_open_alone in runnel/rt.h). `memory_limit_bytes`, `memory_fraction`: at most that much, or that part, of the device's memory.
 
     Raises NotFound (the message lists what there is), InvalidArgument, or ResourceExhausted.
     """
 
     def __init__(self, spec: Optional[str] = None, *, compute_units: int = 0, memory_limit_bytes: int = 0,
-                 pinned_limit_bytes: int = 0, memory_fraction: float = 0.0):
+                 pinned_limit_bytes: int = 0, memory_fraction: float = 0.0,
+                 alone: bool = False):
         self._handle = c.c_void_p()
         self._lib = device_library()
         for name, value in (("compute_units", compute_units), ("memory_limit_bytes", memory_limit_bytes),
@@ -93,7 +100,8 @@ class Device:
         options = s.DeviceOptions(c.sizeof(s.DeviceOptions), compute_units, memory_limit_bytes, pinned_limit_bytes,
                                   memory_fraction, False)
         handle = c.c_void_p()
-        self._lib.check(self._lib.rnl_device_open(spec.encode() if spec else None, c.byref(options), c.byref(handle)))
+        open_device = self._lib.rnl_device_open_alone if alone else self._lib.rnl_device_open
+        self._lib.check(open_device(spec.encode() if spec else None, c.byref(options), c.byref(handle)))
         self._handle = handle
         self.info: DeviceInfo = _info(self._lib.rnl_device_get_info(handle).contents)
 

@@ -21,9 +21,15 @@ _RUNTIME = {
     "rnl_dtype_name": (c.c_char_p, c.c_int),
     "rnl_device_list": (STATUS, POINTER(s.DeviceInfo), c.c_size_t, POINTER(c.c_size_t)),
     "rnl_device_open": (STATUS, c.c_char_p, POINTER(s.DeviceOptions), OUT),
+    "rnl_device_open_alone": (STATUS, c.c_char_p, POINTER(s.DeviceOptions), OUT),
     "rnl_device_release": (None, HANDLE),
     "rnl_device_get_info": (POINTER(s.DeviceInfo), HANDLE),
     "rnl_device_get_stats": (None, HANDLE, POINTER(s.DeviceStats)),
+    "rnl_trace_create": (STATUS, c.c_void_p, OUT),
+    "rnl_trace_release": (None, HANDLE),
+    "rnl_trace_write": (STATUS, HANDLE, c.c_char_p),
+    "rnl_trace_now": (c.c_uint64,),
+    "rnl_trace_span": (None, HANDLE, c.c_char_p, c.c_uint64),
 }
 _HOST = {
     "rnl_graph_load": (STATUS, c.c_char_p, OUT),
@@ -44,9 +50,19 @@ _HOST = {
     "rnl_session_cancel": (None, HANDLE),
     "rnl_session_profile": (STATUS, HANDLE, POINTER(s.Tensor), c.c_size_t, POINTER(POINTER(s.StepProfile)),
                             POINTER(c.c_size_t)),
+    "rnl_session_trace": (STATUS, HANDLE, HANDLE),
     "rnl_session_get_stats": (None, HANDLE, POINTER(s.SessionStats)),
     "rnl_session_take_output": (c.c_void_p, HANDLE, POINTER(s.Tensor)),
     "rnl_output_release": (None, c.c_void_p),
+    "rnl_multi_open_devices": (STATUS, c.c_char_p, POINTER(s.DeviceOptions), POINTER(c.c_void_p), c.c_size_t,
+                               POINTER(c.c_size_t)),
+    "rnl_multi_open": (STATUS, HANDLE, POINTER(c.c_void_p), c.c_size_t, POINTER(s.MultiOptions), OUT),
+    "rnl_multi_release": (None, HANDLE),
+    "rnl_multi_check_split": (STATUS, HANDLE),
+    "rnl_multi_run": (STATUS, HANDLE, POINTER(s.Tensor), c.c_size_t, POINTER(s.Tensor), c.c_size_t),
+    "rnl_multi_run_split": (STATUS, HANDLE, POINTER(s.Tensor), c.c_size_t, POINTER(s.Tensor), c.c_size_t),
+    "rnl_multi_cancel": (None, HANDLE, c.c_uint64),
+    "rnl_multi_get_devices": (c.c_size_t, HANDLE, POINTER(s.MultiDevice), c.c_size_t),
 }
 
 

@@ -10,13 +10,24 @@ from ._device import text
 from ._errors import InvalidArgument
 
 
+# As rnl_precision counts them.
+PRECISIONS = {None: 0, "f32": 1, "bf16": 2}
+
+
 @dataclasses.dataclass
 class SessionOptions:
     """`plan_cache_bytes`: plans for earlier shapes that are kept, 0 for 64 MiB. `progress`: called with (name, done,
-    total) for each program that is compiled or loaded, from the thread that opens or runs; it must not raise."""
+    total) for each program that is compiled or loaded, from the thread that opens or runs; it must not raise.
+    `precision`: "f32", or "bf16": convolutions and products with constant weights multiply bfloat16 and add up in
+    float32, where the device can; elsewhere there is a warning in the log, and float32. `deterministic`: an item's result
+    has the same bits in each run, alone and in any batch. `weight_budget_bytes`: weights stay in host memory and are
+    copied through so much device memory ahead of the steps that read them; 0 keeps them on the device."""
 
     plan_cache_bytes: int = 0
     progress: Optional[Callable[[str, int, int], None]] = None
+    precision: Optional[str] = None
+    deterministic: bool = False
+    weight_budget_bytes: int = 0
 
 
 def make_options(options: Union[None, SessionOptions, Mapping[str, Any]]) -> SessionOptions:
@@ -29,11 +40,16 @@ def make_options(options: Union[None, SessionOptions, Mapping[str, Any]]) -> Ses
         options = SessionOptions(**options)
     if not isinstance(options, SessionOptions):
         raise InvalidArgument(f"options are a {type(options).__name__}; give a SessionOptions or a dict")
-    size = options.plan_cache_bytes
-    if not isinstance(size, int) or not 0 <= size < 2**64:
-        raise InvalidArgument(f"plan_cache_bytes is {size!r}")
+    for name in ("plan_cache_bytes", "weight_budget_bytes"):
+        size = getattr(options, name)
+        if not isinstance(size, int) or not 0 <= size < 2**64:
+            raise InvalidArgument(f"{name} is {size!r}")
     if options.progress is not None and not callable(options.progress):
         raise InvalidArgument("progress cannot be called")
+    if not isinstance(options.precision, (str, type(None))) or options.precision not in PRECISIONS:
+        raise InvalidArgument(f"precision is {options.precision!r}; it can be 'f32' or 'bf16'")
+    if not isinstance(options.deterministic, bool):
+        raise InvalidArgument(f"deterministic is {options.deterministic!r}; it can be True or False")
     return options
 
 

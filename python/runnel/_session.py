@@ -19,7 +19,8 @@ from ._device import Device, shared_device
 from ._errors import FailedPrecondition, InvalidArgument, Unavailable
 from ._graph import Graph, ModelMeta, NodeArg, OperatorInfo
 from ._library import PROGRESS, check_fork, device_library, is_forked
-from ._options import SessionOptions, StepProfile, make_options, step_profile
+from ._options import PRECISIONS, SessionOptions, StepProfile, make_options, step_profile
+from ._trace import Trace
 from ._tensors import as_array, fill, hold, take
 
 Feed = Mapping[str, Any]
@@ -68,7 +69,9 @@ class Session:
         self._progress = PROGRESS(lambda _, row: report(row.contents.name.decode(), row.contents.done,
                                                         row.contents.total)) if report else None
         raw = s.ModelOptions(c.sizeof(s.ModelOptions), self._options.plan_cache_bytes,
-                             c.cast(self._progress, c.c_void_p) if self._progress else None, None)
+                             c.cast(self._progress, c.c_void_p) if self._progress else None, None,
+                             PRECISIONS[self._options.precision], self._options.deterministic,
+                             self._options.weight_budget_bytes)
         self._lib.check(self._lib.rnl_model_open(self._graph.handle, self._device.handle(), c.byref(raw),
                                                  c.byref(self._model)))
         self._lib.check(self._lib.rnl_session_create(self._model, c.byref(self._session)))
@@ -157,6 +160,12 @@ class Session:
             status = self._lib.rnl_session_profile(self._session, given, len(kept), c.byref(rows), c.byref(count))
             self._lib.check(status)
             return [step_profile(rows[i]) for i in range(count.value)]
+
+    def trace(self, trace: Optional[Trace]) -> None:
+        """From the next run on, what the session does is recorded in this trace; None: no longer."""
+        with self._lock:
+            self._check_open()
+            self._lib.check(self._lib.rnl_session_trace(self._session, trace._handle() if trace else None))
 
     def stats(self) -> Dict[str, int]:
         """Bytes of weights, plans and memory, plans built and evicted, programs, and steps of the last run."""

@@ -27,7 +27,8 @@ DeviceInfo = structure(
     ("max_allocation_bytes", c.c_uint64), ("local_memory_bytes", c.c_uint64), ("max_work_group_size", c.c_uint64),
     ("base_align_bytes", c.c_uint32), ("unified_memory", c.c_bool), ("is_default", c.c_bool),
     ("emulated", c.c_bool), ("has_fp64", c.c_bool), ("has_fp16_arithmetic", c.c_bool), ("has_images", c.c_bool),
-    ("compiler_available", c.c_bool))
+    ("compiler_available", c.c_bool), ("whole_units", c.c_uint32), ("first_unit", c.c_uint32),
+    ("most_shares", c.c_uint32), ("numa_shares", c.c_uint32))
 
 DeviceOptions = structure(
     "rnl_device_options", ("struct_size", c.c_size_t), ("compute_units", c.c_uint32),
@@ -67,7 +68,8 @@ Progress = structure(
 
 ModelOptions = structure(
     "rnl_model_options", ("struct_size", c.c_size_t), ("plan_cache_bytes", c.c_size_t), ("progress", c.c_void_p),
-    ("progress_user", c.c_void_p))
+    ("progress_user", c.c_void_p), ("precision", c.c_int), ("deterministic", c.c_bool),
+    ("weight_budget_bytes", c.c_size_t))
 
 ModelStats = structure(
     "rnl_model_stats", ("weight_bytes", c.c_size_t), ("plan_count", c.c_size_t), ("plan_bytes", c.c_size_t),
@@ -80,7 +82,16 @@ StepProfile = structure(
     ("flops", c.c_uint64), ("bytes", c.c_uint64), ("device_clock", c.c_bool))
 
 SessionStats = structure(
-    "rnl_session_stats", ("arena_bytes", c.c_size_t), ("arena_peak_bytes", c.c_size_t), ("step_count", c.c_size_t))
+    "rnl_session_stats", ("arena_bytes", c.c_size_t), ("arena_peak_bytes", c.c_size_t), ("step_count", c.c_size_t),
+    ("weight_ring_bytes", c.c_size_t))
+
+MultiOptions = structure(
+    "rnl_multi_options", ("struct_size", c.c_size_t), ("policy", c.c_int), ("in_flight", c.c_uint32),
+    ("model", c.c_void_p), ("shares", c.c_void_p))
+
+MultiDevice = structure(
+    "rnl_multi_device", ("device", c.c_void_p), ("is_lost", c.c_bool), ("share", c.c_size_t), ("requests", c.c_uint64),
+    ("failures", c.c_uint64), ("requests_per_s", c.c_double), ("rows_per_s", c.c_double), ("model", ModelStats))
 
 ALL = (Error, DeviceInfo, DeviceOptions, DeviceStats, ValueInfo, Metadata, GraphInfo, OperatorInfo, OperatorSupport,
-       Tensor, Progress, ModelOptions, ModelStats, StepProfile, SessionStats)
+       Tensor, Progress, ModelOptions, ModelStats, StepProfile, SessionStats, MultiOptions, MultiDevice)

@@ -112,6 +112,16 @@ def take(lib, session, slot: "s.Tensor") -> np.ndarray:
     return np.asarray(_Lent(lib, address, size)).view(kind.dtype).reshape(shape)
 
 
+def own(lib, slot: "s.Tensor") -> np.ndarray:
+    """An output as an array on memory that was the caller's from the start."""
+    kind, shape = _described(slot)
+    size = int(np.prod(shape, dtype=np.int64)) * kind.dtype.itemsize
+    if not slot.data or not size:
+        lib.rnl_output_release(slot.data)
+        return np.empty(shape, kind.dtype)
+    return np.asarray(_Lent(lib, slot.data, size)).view(kind.dtype).reshape(shape)
+
+
 def _described(slot: "s.Tensor") -> Tuple[Any, Tuple[int, ...]]:
     if slot.dtype not in BY_CODE:
         raise Unimplemented(f"output '{slot.name.decode()}' has type {slot.dtype}, which ml_dtypes here does not know")
