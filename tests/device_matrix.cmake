@@ -22,6 +22,19 @@ set(RNL_TEST_ENVIRONMENT RUNNEL_CACHE_DIR=${CMAKE_BINARY_DIR}/cache POCL_CACHE_D
   RUNNEL_MODELS=${RNL_MODELS} RUNNEL_COMMAND=${CMAKE_BINARY_DIR}/runnel RUNNEL_BUILD=${CMAKE_BINARY_DIR}
   RUNNEL_TEST_PYTHON=${RNL_PYTHON})
 
+# pocl compiles a program once more when it is asked for its binary. So runnel's own cache of programs is off on pocl where it
+# is not what a test looks at, which halves the time; pocl's own stays. It is on in all others, test_second_start among them.
+set(RNL_WITHOUT_CACHE_ON pocl pocl-basic pocl-pthread asan asan-ctypes tsan)
+set(RNL_WITHOUT_CACHE "test_(op|operators|gemm$|limits|math|random_graphs|fusion|views|attention|encoder|functions|weights)"
+  "test_(models|precision|deterministic|check_nan|exported|quantised_models|opset_6|conformance|widths|in_place|weight_)")
+
+# On pocl these run half of their cases here, and all when they are started by hand: they compile hundreds of programs.
+set(RNL_HALF "test_(op_conv|op_conv_transpose|gemm|op_gemm|op_chain|op_select|op_map|op_reduce|op_resize|random_graphs)$"
+  "test_operators_edges")
+
+# Intel's runtime compiles for long: of the real models these.
+set(RNL_SOME_MODELS "ch_PP-OCRv4_rec_infer,magika,resnet50,shufflenet")
+
 # rnl_add_test(NAME LABEL SECONDS IMPLEMENTATION COMMAND...)
 function(rnl_add_test name label seconds implementation)
   if(RNL_TEST_ON AND NOT implementation IN_LIST RNL_TEST_ON)
@@ -34,6 +47,22 @@ function(rnl_add_test name label seconds implementation)
   add_test(NAME ${name} COMMAND ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/run_on ${implementation} ${ARGN})
   set_tests_properties(${name} PROPERTIES LABELS "${label};${implementation}" TIMEOUT ${seconds}
     SKIP_RETURN_CODE 77 ENVIRONMENT "${RNL_TEST_ENVIRONMENT}")
+  foreach(pattern IN LISTS RNL_WITHOUT_CACHE)
+    if(name MATCHES "${pattern}" AND NOT label STREQUAL "cli" AND implementation IN_LIST RNL_WITHOUT_CACHE_ON)
+      set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT RUNNEL_CACHE=off)
+    endif()
+  endforeach()
+  foreach(pattern IN LISTS RNL_HALF)
+    if(name MATCHES "${pattern}" AND implementation MATCHES "^pocl")
+      set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT RUNNEL_TEST_EACH=2)
+    endif()
+  endforeach()
+  if(name MATCHES "test_models$" AND implementation STREQUAL "intel")
+    set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT RUNNEL_TEST_ONLY=${RNL_SOME_MODELS})
+  endif()
+  if(RNL_SANITIZE MATCHES "address" AND implementation STREQUAL "fake")
+    set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT RUNNEL_TEST_SWEEP=3) # each call fails in the plain build
+  endif()
   if(RNL_TEST_PREFIX)
     string(REPLACE ".${RNL_FIRST_IMPLEMENTATION}." ".pocl." plain ${plain})
     set_tests_properties(${name} PROPERTIES DEPENDS ${plain})

@@ -52,7 +52,7 @@ def judge(name, precision, results, expected):
 def kind_of(name, precision):
     """What to start for an engine, or None where it has no such precision."""
     if precision == "bf16":
-        return "openvino-free" if name == "openvino" else None
+        return {"openvino": "openvino-free", "runnel": "runnel-bf16"}.get(name)
     return name
 
 

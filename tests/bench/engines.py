@@ -38,19 +38,22 @@ class OnnxRuntime:
 class Runnel:
     """pocl is told its number of threads by POCL_MAX_PTHREAD_COUNT, before it is loaded."""
 
-    def __init__(self, threads):
+    def __init__(self, threads, precision=0):
         sys.path.insert(0, SUPPORT)
         import runnel
+
+        self.precision = precision
 
         self.binding = runnel
         self.library = runnel.Library()
         self.device = runnel.Device(self.library)
         self.version = "this tree"
         self.threads = threads
+        self.session = None
 
     def open(self, path, array):
         binding = self.binding
-        self.session = binding.Session(self.device, path)
+        self.session = binding.Session(self.device, path, precision=self.precision)
         self.array = np.ascontiguousarray(array)
         self.inputs = (binding.Tensor * 1)()
         tensor = self.inputs[0]
@@ -74,6 +77,12 @@ class Runnel:
     def results(self):
         self.run()
         return [self.session._copy(slot) for slot in self.outputs]
+
+    def save(self):
+        """What was compiled, for the next process: it is saved when the device is released."""
+        if self.session:
+            self.session.close()
+        self.device.close()
 
     def launch_trivial(self):
         """A context and one kernel of one work-item."""
@@ -101,6 +110,8 @@ class Runnel:
 def make(name, threads):
     if name == "runnel":
         return Runnel(threads)
+    if name == "runnel-bf16":
+        return Runnel(threads, precision=2)
     if name == "onnxruntime":
         return OnnxRuntime(threads)
     import other_engines

@@ -98,6 +98,11 @@ def peak_kib(engine, threads, model, data, times=3):
     return min(peaks)
 
 
+def fill_caches(engine, threads, model, data):
+    with Peer(engine, threads, model, data) as peer:
+        peer.ask("save")
+
+
 def empty(engine, options):
     """The model and input of a process that does next to nothing."""
     if engine == "runnel":
@@ -114,7 +119,8 @@ def memory_row(options, name, model, data, threads):
     for engine in options.engines:
         try:
             path = convert.model_for(engine, model, data, options.folder)
-            peak_kib(engine, threads, path, data, 1)  # fills the caches
+            fill_caches(engine, threads, *empty(engine, options))
+            fill_caches(engine, threads, path, data)
             base, peak = peak_kib(engine, threads, *empty(engine, options)), peak_kib(engine, threads, path, data)
         except RuntimeError as error:
             row["refused"][engine] = str(error)

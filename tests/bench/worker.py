@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A process that holds one engine and one model and measures when told: worker.py ENGINE THREADS MODEL INPUT OUTPUT.
 
-Prints a line of JSON when ready and one for each command it reads: "warm SECONDS", "sample COUNT MILLISECONDS", "quit".
+Prints a line of JSON when ready and one for each command it reads: "warm SECONDS", "sample COUNT MILLISECONDS", "save" (for
+later processes, the last one that it does), "quit".
 """
 
 import json
@@ -62,6 +63,9 @@ def serve(engine, channel):
             answer(channel, warm=True)
         elif command == "sample":
             answer(channel, seconds=sample(engine, int(numbers[0]), float(numbers[1])))
+        elif command == "save":
+            getattr(engine, "save", lambda: None)()
+            answer(channel, saved=True)
         else:
             break
 

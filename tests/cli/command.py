@@ -28,12 +28,12 @@ CODES = {
 
 
 class Result:
-    """An ended run. stdout and stderr are text; progress lines of compiling are left out of `messages`."""
+    """An ended run. stdout and stderr are text; progress lines are left out of `messages`."""
 
     def __init__(self, code, stdout, stderr):
         self.code, self.stdout, self.stderr = code, stdout, stderr
         self.lines = stdout.splitlines()
-        self.messages = [line for line in stderr.splitlines() if not re.match(r"compiling \d+ of \d+: ", line)]
+        self.messages = [line for line in stderr.splitlines() if not re.match(r"[a-z ]+ \d+ of \d+(: |$)", line)]
 
     def line(self, start):
         """The one line of stdout that starts so."""

@@ -4,6 +4,7 @@
 import json
 import os
 import re
+import tempfile
 import unittest
 
 import numpy as np
@@ -37,6 +38,35 @@ class BenchTest(CommandTest):
         self.assertEqual(samples, "3")
         self.assertGreaterEqual(int(runs), 3)
         self.assertEqual(len(result.lines), 3)
+
+    def test_precision(self):
+        """Where the device cannot, float32 against itself."""
+        result = self.call("bench", self.network(), *QUICK, "--shape", "8x16", "--precision", "bf16", "--report")
+        self.assertEqual(result.code, 0, result.stderr)
+        for message in result.messages:
+            self.assertRegex(message, "^runnel: warning: bfloat16 was asked for, but kernels on .+ cannot multiply it: this")
+        line = result.line("y: against float32 ")
+        found = re.match(r"^y: against float32 largest difference (\S+), mean (\S+); largest value (\S+)$", line)
+        largest, mean, value = map(float, found.groups())
+        self.assertLessEqual(mean, largest)
+        self.assertLess(largest, 0.1 * value)
+        self.assertGreater(value, 0)
+        self.succeed("run", self.network(), "--shape", "x=8x16", "--precision", "f32")
+        if result.messages:
+            self.assertEqual(largest, 0)
+
+    def test_precision_misused(self):
+        self.misuse("--precision f16: neither f32 nor bf16", command="bench",
+                    arguments=("bench", self.network(), "--precision", "f16"))
+        self.misuse("--report needs --precision bf16", arguments=("run", self.network(), "--report"))
+
+    def test_weights_budget(self):
+        run = ("run", self.network(), "--shape", "x=8x16", "--weights-budget")
+        plain, through = self.succeed(*run[:-1]), self.succeed(*run, "1M")
+        self.assertEqual(plain.lines, through.lines)
+        self.assertRegex(self.call(*run, "65").stderr, "a budget of 65 bytes for weights is too small")
+        for wrong in ("0", "M", "-5", "1T", "5Mx", "99999999999G"):
+            self.misuse(f"--weights-budget {wrong}: not a number of bytes, as 300000000, 512M or 2G", arguments=(*run, wrong))
 
     def test_layers(self):
         result = self.succeed("bench", self.network(), *QUICK, "--layers")
@@ -87,6 +117,16 @@ class BenchTest(CommandTest):
         result = self.succeed("bench", self.network(), *QUICK, "--shape", "64x16", "--tune")
         self.assertRegex(result.line("tuned: "), r"^tuned: \d+ other kernels? chosen$")
         self.assertRegex(result.line("run ms: "), RUN_LINE)
+
+    def test_tune_model(self):
+        with tempfile.TemporaryDirectory() as folder:
+            result = self.succeed("tune", self.network(), "--shape", "64x16", "--threads", "1",
+                                  env={"RUNNEL_CACHE_DIR": folder})
+        self.assertRegex(result.line("tuned: "), r"^tuned: \d+ other kernels? chosen$")
+        self.assertRegex(result.line("run ms: "), r"^run ms: \d+\.\d+ before, \d+\.\d+ after \(medians of 9\)$")
+        self.refuse("none.onnx", arguments=["tune", "none.onnx"])
+        self.misuse("no model given", arguments=("tune",), command="tune")
+        self.assertIn("runnel tune MODEL", self.succeed("tune", "--help").stdout)
 
     def test_streams(self):
         result = self.succeed("bench", self.network(), *QUICK, "--streams", "3", "--json", "out.json")

@@ -19,6 +19,7 @@ FOUND = 0 if os.environ.get("RUNNEL_ARENA") == "off" else 999
 
 # A line that each prints.
 LINES = {
+    "custom_operator": r"^y = 0\.25 0 1\.5 -0\.5 -2 -4$",
     "command_list": r"after 500 replays the wave has come \d+ points far",
     "interop": r"3 squared twice is 81",
     "own_kernel": r"p\(0\.5\) = 0\.15625",

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the machine offers, or fails to: devices, drivers, caches, progress and the log."""
 
+import csv
+import json
 import os
 import pty
 import re
@@ -72,6 +74,21 @@ class DeviceTest(CommandTest):
             result = self.refuse("device", "install", arguments=arguments, env=environment)
             self.assertEqual((result.stdout, len(result.messages)), ("", 1))
         self.assert_no_files(self.path("out"))
+
+    def test_shares(self):
+        model = self.relu()
+        device = json.loads(self.succeed("info", "--json").stdout)["devices"][0]
+        spec = f"{device['platform_index']}:{device['device_index']}"
+        self.succeed("run", model, "--device", spec, "--memory", "0.5")
+        self.refuse("names no share", arguments=["run", model, "--device", spec + "/half"])
+        self.refuse("from 0 to 1", arguments=["run", model, "--device", spec + "/2.2"])
+        self.refuse(spec + "/99999", arguments=["run", model, "--device", spec + "/99999"])
+        if device["shares"] > 1:
+            units = device["compute_units"]
+            result = self.succeed("run", model, "--device", spec + "/2.1")
+            self.assertIn(f"{units - units // 2} of {units} compute units", result.line("device: "))
+            self.succeed("run", model, "--device", spec + "/2")
+            self.refuse("give one of them", arguments=["run", model, "--device", spec + "/2", "--threads", "1"])
 
     def test_threads(self):
         model = self.relu()
@@ -274,6 +291,49 @@ class ConsoleTest(CommandTest):
         self.check_verbose(self.call("run", self.relu(), env={"RUNNEL_VERBOSE": "1"}).stderr)
         for value in ("", "0"):
             self.assertEqual(self.call("run", self.relu(), env={"RUNNEL_VERBOSE": value}).stderr, "")
+
+    def events(self, words, *arguments):
+        """The lines of RUNNEL_VERBOSE, by their columns' names."""
+        result = self.call("run", *arguments, env={**self.cold(), "RUNNEL_VERBOSE": words})
+        lines = [line for line in result.messages if line.startswith("runnel_verbose,")]
+        rows = list(csv.DictReader(lines))
+        for row in rows:
+            self.assertEqual((row["runnel_verbose"], len(row), None in row), ("runnel_verbose", 8, False), row)
+            float(row["time_ms"])
+        return result, rows
+
+    def test_verbose_events(self):
+        result, rows = self.events("all", self.relu())
+        self.assertEqual(result.code, 0, result.stderr)
+        kinds = {row["kind"] for row in rows}
+        self.assertTrue({"dispatch", "build", "run"} <= kinds <= {"dispatch", "build", "run", "error"}, kinds)
+        step = next(row for row in rows if row["kind"] == "dispatch")
+        self.assertRegex(step["subject"], r"^\w+:\w+$")
+        self.assertRegex(step["program"], r"^\w+\.cl -D")
+        self.assertRegex(step["detail"], r"^Relu '.*': (\d+x?)+ -> (\d+x?)+$")
+        launch = next(row for row in rows if row["kind"] == "run" and row["program"] == step["program"])
+        self.assertRegex(launch["detail"], r"^\d+.* work-items in groups of \d+.*; 0: slot \d+ at \d+ of \d+ bytes;")
+        self.assertGreater(float(launch["ms"]), 0)
+        self.assertTrue(any(row["kind"] == "build" and row["program"] == step["program"] and float(row["ms"]) > 0
+                            for row in rows))
+
+    def test_verbose_words(self):
+        _, rows = self.events("dispatch", self.relu())
+        self.assertEqual({row["kind"] for row in rows}, {"dispatch"})
+        result, rows = self.events("error", self.path("none.onnx"))
+        self.assertNotEqual(result.code, 0)
+        self.assertEqual([(row["kind"], row["subject"]) for row in rows[:1]], [("error", "NOT_FOUND")])
+        result, rows = self.events("build,fun", self.relu())
+        self.assertEqual({row["kind"] for row in rows}, {"build"})
+        others = [line for line in result.messages if not line.startswith("runnel_verbose,")]
+        self.assertEqual(len(others), 1, result.stderr)
+        self.assertRegex(others[0], "RUNNEL_VERBOSE takes error, dispatch, build, run or all")
+
+    def test_sync(self):
+        """Each command is waited for, and the result is the same."""
+        variables = {"RUNNEL_SYNC": "1", "RUNNEL_GUARD": "1"}
+        self.assertEqual(self.succeed("run", self.relu(), "-i", "zeros", env=variables).lines[1:],
+                         self.succeed("run", self.relu(), "-i", "zeros").lines[1:])
 
     def test_verbose_names_what_was_done(self):
         cold = self.call("run", self.relu(), "--verbose", env=self.cold()).stderr

@@ -17,7 +17,7 @@ class UsageTest(CommandTest):
 
     def test_help_names_every_option(self):
         text = self.succeed("run", "--help").stdout
-        for option in ("-i", "-o", "--device", "--shape", "--repeat", "--top", "--labels", "--threads", "--verbose",
+        for option in ("-i", "-o", "--device", "--shape", "--repeat", "--top", "--labels", "--threads", "--memory", "--verbose",
                        "--size", "--mean", "--std", "--layout", "--color", "random", "zeros", ".npy"):
             self.assertIn(option, text)
 
@@ -43,7 +43,7 @@ class UsageTest(CommandTest):
         self.misuse("unknown option '-q'", arguments=["run", "m.onnx", "-q"])
         self.misuse("--verbose", "takes no value", arguments=["run", "m.onnx", "--verbose=2"])
         for option in ("-i", "-o", "--input", "--output", "--device", "--shape", "--repeat", "--top", "--labels",
-                       "--threads", "--size", "--mean", "--std", "--layout", "--color"):
+                       "--threads", "--memory", "--size", "--mean", "--std", "--layout", "--color"):
             self.misuse(option, "missing", arguments=["run", "m.onnx", option])
         for option in ("-i", "-o", "--device", "--labels"):
             self.misuse("empty", arguments=["run", "m.onnx", option, ""])
@@ -52,6 +52,8 @@ class UsageTest(CommandTest):
         for option in ("--repeat", "--top", "--threads"):
             for value in ("0", "-1", "three", "1.5", "", "99999999999999999999"):
                 self.misuse(option, arguments=["run", "m.onnx", "--labels", "l", option, value])
+        for value in ("0", "0.0", "-0.5", "1.01", "nan", "inf", "half", "", "1e400"):
+            self.misuse("--memory", "above 0 and up to 1", arguments=["run", "m.onnx", "--memory", value])
         for value in ("224", "224x", "0x5", "1x2x3", "-1x5", "a", "70000x1"):
             self.misuse("--size", value, arguments=["run", "m.onnx", "--size", value])
         for option in ("--mean", "--std"):

@@ -107,7 +107,7 @@ class ConformanceTest(unittest.TestCase):
         print_table(rows)
         failures = [f"{row['name']}: {row['why']}" for row in rows if row["verdict"] == "failed"]
         self.assertEqual(failures, [], "\n" + "\n".join(failures))
-        if not OPTIONS.operator:
+        if not OPTIONS.operator and os.environ.get("RUNNEL_TEST_EACH", "1") == "1":
             self.check_rates(rows)
 
     def test_table_of_operators(self):

@@ -199,10 +199,10 @@ int main(void)
 {
     Suite *suite = suite_create("attention");
     TCase *tests = op_case(suite, "attention");
-    tcase_add_loop_test(tests, shapes, 0, FORMS);
-    tcase_add_loop_test(tests, masks, 0, 2);
-    tcase_add_loop_test(tests, rows_without_keys, 0, 2);
-    tcase_add_loop_test(tests, special_values, 0, 1);
+    op_add_loop(tests, shapes, 0, FORMS);
+    op_add_loop(tests, masks, 0, 2);
+    op_add_loop(tests, rows_without_keys, 0, 2);
+    op_add_loop(tests, special_values, 0, 1);
     tcase_add_test(tests, nothing_and_refusals);
     return op_main(suite);
 }

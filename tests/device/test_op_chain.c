@@ -297,14 +297,14 @@ int main(void)
 {
     Suite *suite = suite_create("chain");
     TCase *stages = add_case(suite, "stages");
-    tcase_add_loop_test(stages, operators, 0, RNL_MAP_COUNT);
-    tcase_add_loop_test(stages, random_chains, 0, 24);
+    op_add_loop(stages, operators, 0, RNL_MAP_COUNT);
+    op_add_loop(stages, random_chains, 0, 24);
     TCase *shapes = add_case(suite, "shapes");
-    tcase_add_loop_test(shapes, broadcasting, 0, 3 * FORMS);
-    tcase_add_loop_test(shapes, layouts, 0, FORMS * OP_LAYOUT_COUNT);
-    tcase_add_loop_test(shapes, slices, 0, 35);
-    tcase_add_loop_test(shapes, long_indices, 0, 6);
-    tcase_add_loop_test(shapes, large, 0, 7);
+    op_add_loop(shapes, broadcasting, 0, 3 * FORMS);
+    op_add_loop(shapes, layouts, 0, FORMS * OP_LAYOUT_COUNT);
+    op_add_loop(shapes, slices, 0, 35);
+    op_add_loop(shapes, long_indices, 0, 6);
+    op_add_loop(shapes, large, 0, 7);
     TCase *errors = add_case(suite, "errors");
     tcase_add_test(errors, refusals);
     tcase_add_test(errors, full_chains);

@@ -85,6 +85,15 @@ START_TEST(wide_indices)
 }
 END_TEST
 
+/* Images of bfloat16, in and out; the weights stay float32. */
+START_TEST(narrow_images)
+{
+    run(1, 20, 18, 6, 9, (conv_case){PADS, .bias = true, .mixed = true});
+    if (!op_small())
+        run(2, 33, 70, 9, 13, (conv_case){PADS, .mixed = true, .slices = true, .chain = CONV_CHAIN_RESIDUAL});
+}
+END_TEST
+
 /* Registers of every width, whatever the device's are. */
 START_TEST(register_widths)
 {
@@ -217,6 +226,7 @@ static void add_tests(TCase *tests)
     tcase_add_test(tests, chains);
     tcase_add_test(tests, wide_indices);
     tcase_add_test(tests, register_widths);
+    tcase_add_test(tests, narrow_images);
     tcase_add_test(tests, special_values);
     tcase_add_test(tests, wrong_arguments);
     tcase_add_test(tests, preferences);

@@ -158,9 +158,9 @@ int main(void)
 {
     Suite *suite = suite_create("convert");
     TCase *tests = op_case(suite, "convert");
-    tcase_add_loop_test(tests, quantize_views, 0, FORMS * OP_LAYOUT_COUNT);
-    tcase_add_loop_test(tests, dequantize_views, 0, FORMS * OP_LAYOUT_COUNT);
-    tcase_add_loop_test(tests, there_and_back, 0, 7);
+    op_add_loop(tests, quantize_views, 0, FORMS * OP_LAYOUT_COUNT);
+    op_add_loop(tests, dequantize_views, 0, FORMS * OP_LAYOUT_COUNT);
+    op_add_loop(tests, there_and_back, 0, 7);
     tcase_add_test(tests, long_indices);
     tcase_add_test(tests, nothing_and_refusals);
     return op_main(suite);

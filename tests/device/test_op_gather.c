@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "ops/implementation.h"
 #include "ops/resize.h"
 #include "support/op_test.h"
 #include "support/op_values.h"
@@ -109,6 +110,25 @@ START_TEST(long_indices)
 }
 END_TEST
 
+/* Where the elements lie is the model's part: see test_mapped_weights.py. */
+START_TEST(loose)
+{
+    static const rnl_dtype dtypes[] = {RNL_U8, RNL_F16, RNL_F32, RNL_F64};
+    const int64_t shape[] = {11, 67}, indices[] = {3, 4};
+    gather_job job = make_job(dtypes[_i], _i % 2 ? RNL_I32 : RNL_I64, 0, 2, shape, 2, indices, OP_ROW_MAJOR);
+    const int64_t result[] = {3, 4, 67};
+    job.dst = op_tensor_create(dtypes[_i], 3, result, OP_ROW_MAJOR); /* rows that are neighbours */
+    if (!rnl_device_is_cpu(op_device())) {
+        op_expect(RNL_UNIMPLEMENTED,
+                  rnl_op_gather_loose(op_list(), 0, &job.data->view, &job.indices->view, &job.dst->view));
+        return;
+    }
+    op_expect(RNL_OK, rnl_op_gather_loose(op_list(), 0, &job.data->view, &job.indices->view, &job.dst->view));
+    op_run();
+    op_check(job.dst, reference, &job, (op_bound){0, 0});
+}
+END_TEST
+
 START_TEST(nothing_and_refusals)
 {
     const int64_t shape[] = {3, 4}, none[] = {3, 0}, count[] = {2}, result[] = {3, 2};
@@ -130,10 +150,11 @@ static void add_tests(TCase *tests)
 {
     if (!tests)
         return;
-    tcase_add_loop_test(tests, types, 0, 26);
-    tcase_add_loop_test(tests, shapes_and_strides, 0, FORMS * OP_LAYOUT_COUNT);
+    op_add_loop(tests, types, 0, 26);
+    op_add_loop(tests, shapes_and_strides, 0, FORMS * OP_LAYOUT_COUNT);
     tcase_add_test(tests, out_of_range);
     tcase_add_test(tests, long_indices);
+    op_add_loop(tests, loose, 0, 4);
 }
 
 int main(void)

@@ -47,6 +47,8 @@ static bool has_room(void)
 
 static void run_as_matrix(const gemm_case *test)
 {
+    if (!op_chosen())
+        return;
     gemm_run run = {.test = *test};
     gemm_case_defaults(&run.test);
     gemm_case_create(&run);

@@ -148,9 +148,9 @@ static void add_tests(TCase *tests)
 {
     if (!tests)
         return;
-    tcase_add_loop_test(tests, shapes_and_layouts, 0, FORMS * OP_LAYOUT_COUNT);
-    tcase_add_loop_test(tests, types, 0, 6);
-    tcase_add_loop_test(tests, large_means, 0, 2);
+    op_add_loop(tests, shapes_and_layouts, 0, FORMS * OP_LAYOUT_COUNT);
+    op_add_loop(tests, types, 0, 6);
+    op_add_loop(tests, large_means, 0, 2);
     tcase_add_test(tests, long_rows);
 }
 

@@ -2,6 +2,7 @@
 /* Elementwise operators on quantised tensors, and convolutions of bytes, in any layout; tests/model has the operators.
  */
 #include "ops/qconv.h"
+#include "ops/qdynamic.h"
 #include "ops/qmap.h"
 #include "support/op_test.h"
 #include "support/op_values.h"
@@ -102,6 +103,70 @@ START_TEST(quantise)
 }
 END_TEST
 
+typedef struct dynamic_job {
+    op_tensor *src;
+    float scale, zero;
+} dynamic_job;
+
+static op_value dynamic_scale(void *user, const int64_t *at)
+{
+    (void)at;
+    return op_float((double)((dynamic_job *)user)->scale);
+}
+
+static op_value dynamic_zero(void *user, const int64_t *at)
+{
+    (void)at;
+    return op_int((int64_t)((dynamic_job *)user)->zero);
+}
+
+static op_value dynamic_reference(void *user, const int64_t *at)
+{
+    const dynamic_job *job = user;
+    const float rounded = nearbyintf((float)op_get(job->src, at).f / job->scale) + job->zero;
+    return op_int(rounded > 0 ? (int64_t)fminf(rounded, 255) : 0);
+}
+
+static void find_bounds(dynamic_job *job)
+{
+    double low = 0, high = 0;
+    for (int64_t i = 0; i < op_elements(job->src); ++i) {
+        int64_t at[RNL_MAX_RANK];
+        op_coordinates(job->src, i, at);
+        low = fmin(low, op_get(job->src, at).f);
+        high = fmax(high, op_get(job->src, at).f);
+    }
+    job->scale = (float)high == (float)low ? 1.0f / 255 : ((float)high - (float)low) / 255;
+    job->zero = nearbyintf(fminf(fmaxf(0.0f - (float)low / job->scale, 0), 255));
+}
+
+/* One step, two, and bounds of which one is 0, or both are; a scale so small that its reciprocal is out of range. */
+START_TEST(dynamic)
+{
+    static const int64_t rows[] = {1, 2, 5, 1, 331};
+    static const double bounds[][2] = {{-3, 5}, {0, 9}, {-7, 0}, {0, 0}, {0, 1e-38}, {-1e30, 2e30}};
+    const bool long_one = _i / 6 == 4;
+    const int64_t shape[] = {rows[_i / 6], long_one ? 211 : 41 + _i};
+    dynamic_job job = {.src = op_tensor_create(RNL_F32, 2, shape, _i & 1 ? OP_SHUFFLED : OP_ROW_MAJOR)};
+    op_tensor *dst = op_tensor_create(RNL_U8, 2, shape, _i & 1 ? OP_SHUFFLED : OP_ROW_MAJOR);
+    op_tensor *scale = op_tensor_create(RNL_F32, 0, NULL, OP_GAPS);
+    op_tensor *zero = op_tensor_create(RNL_U8, 0, NULL, OP_GAPS);
+    const int64_t floats = (int64_t)rnl_quantize_dynamic_scratch(op_device(), &job.src->view, &dst->view);
+    if (floats == 0 || (long_one && op_small()))
+        return;
+    op_tensor *part = op_tensor_create(RNL_F32, 1, &floats, OP_ROW_MAJOR);
+    op_fill(job.src, OP_RANDOM, bounds[_i % 6][0], bounds[_i % 6][1]);
+    find_bounds(&job);
+    op_expect(RNL_OK,
+              rnl_op_quantize_dynamic(op_list(), &job.src->view, &part->view, &dst->view, &scale->view, &zero->view));
+    ck_assert_uint_eq(op_list()->step_count, long_one ? 2 : 1);
+    op_run();
+    op_check(scale, dynamic_scale, &job, (op_bound){0, 0});
+    op_check(zero, dynamic_zero, &job, (op_bound){0, 0});
+    op_check(dst, dynamic_reference, &job, (op_bound){0, 0});
+}
+END_TEST
+
 typedef struct conv_job {
     rnl_qconv_params params;
     op_tensor *src, *weight, *src_zero, *weight_zero, *dst;
@@ -164,6 +229,7 @@ START_TEST(refusals)
     op_expect(RNL_INVALID_ARGUMENT, rnl_op_qmap(op_list(), RNL_QMAP_COPY, 0, &wrong, NULL, &plain));
     op_expect(RNL_INVALID_ARGUMENT, rnl_op_qconv(op_list(), &params, &src, &weight, &dst));
     op_expect(RNL_INVALID_ARGUMENT, rnl_op_quantize_bounds(op_list(), &bytes, &bytes, &bytes, &bytes));
+    op_expect(RNL_INVALID_ARGUMENT, rnl_op_quantize_dynamic(op_list(), &ints, &ints, &bytes, &ints, &bytes));
     ck_assert_uint_eq(op_list()->step_count, 0);
 }
 END_TEST
@@ -172,9 +238,10 @@ static void add_tests(TCase *tests)
 {
     if (!tests)
         return;
-    tcase_add_loop_test(tests, binary, 0, SHAPES * OP_LAYOUT_COUNT);
-    tcase_add_loop_test(tests, quantise, 0, SHAPES * OP_LAYOUT_COUNT);
-    tcase_add_loop_test(tests, convolutions, 0, 2 * OP_LAYOUT_COUNT);
+    op_add_loop(tests, binary, 0, SHAPES * OP_LAYOUT_COUNT);
+    op_add_loop(tests, quantise, 0, SHAPES * OP_LAYOUT_COUNT);
+    op_add_loop(tests, dynamic, 0, 30);
+    op_add_loop(tests, convolutions, 0, 2 * OP_LAYOUT_COUNT);
 }
 
 int main(void)

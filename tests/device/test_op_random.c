@@ -253,8 +253,8 @@ int main(void)
     Suite *suite = suite_create("op_random");
     tcase_add_test(op_case(suite, "philox"), gives_the_known_answers);
     TCase *numbers = op_case(suite, "numbers");
-    tcase_add_loop_test(numbers, numbers_are_the_generator_s, 0, TYPES);
+    op_add_loop(numbers, numbers_are_the_generator_s, 0, TYPES);
     tcase_add_test(numbers, nothing_is_drawn_into_nothing);
-    tcase_add_loop_test(op_case(suite, "classes"), classes_are_drawn_by_weight, 0, 4);
+    op_add_loop(op_case(suite, "classes"), classes_are_drawn_by_weight, 0, 4);
     return op_main(suite);
 }

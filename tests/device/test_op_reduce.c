@@ -339,11 +339,11 @@ END_TEST
 
 static void add_tests(TCase *types, TCase *shapes)
 {
-    tcase_add_loop_test(types, float_reductions, 0, 4 * RNL_REDUCE_COUNT);
-    tcase_add_loop_test(types, special_values, 0, 4);
-    tcase_add_loop_test(shapes, shapes_and_strides, 0, FORMS * OP_LAYOUT_COUNT);
+    op_add_loop(types, float_reductions, 0, 4 * RNL_REDUCE_COUNT);
+    op_add_loop(types, special_values, 0, 4);
+    op_add_loop(shapes, shapes_and_strides, 0, FORMS * OP_LAYOUT_COUNT);
     tcase_add_test(shapes, long_indices);
-    tcase_add_loop_test(shapes, long_sums, 0, 3);
+    op_add_loop(shapes, long_sums, 0, 3);
 }
 
 int main(void)
@@ -354,8 +354,8 @@ int main(void)
     add_tests(types, shapes);
     if (cpu)
         add_tests(cpu, cpu);
-    tcase_add_loop_test(types, integer_reductions, 0, 8 * RNL_REDUCE_LOG_SUM);
-    tcase_add_loop_test(types, boolean_reductions, 0, 2);
+    op_add_loop(types, integer_reductions, 0, 8 * RNL_REDUCE_LOG_SUM);
+    op_add_loop(types, boolean_reductions, 0, 2);
     tcase_add_test(shapes, empty_reductions);
     tcase_add_test(shapes, refusals);
     return op_main(suite);

@@ -354,15 +354,15 @@ END_TEST
 
 static void add_tests(TCase *tests)
 {
-    tcase_add_loop_test(tests, nearest, 0, 4 * 4 * 7);
-    tcase_add_loop_test(tests, nearest_types, 0, 24);
-    tcase_add_loop_test(tests, interpolation, 0, 4 * 2 * 7 * 4);
-    tcase_add_loop_test(tests, interpolation_types, 0, 6);
-    tcase_add_loop_test(tests, infinities, 0, 4);
-    tcase_add_loop_test(tests, many_channels, 0, 12);
-    tcase_add_loop_test(tests, shapes_and_strides, 0, FORMS * OP_LAYOUT_COUNT * 3);
-    tcase_add_loop_test(tests, long_indices, 0, 3);
-    tcase_add_loop_test(tests, onnx_reference, 0, (int)(sizeof resize_cases / sizeof *resize_cases));
+    op_add_loop(tests, nearest, 0, 4 * 4 * 7);
+    op_add_loop(tests, nearest_types, 0, 24);
+    op_add_loop(tests, interpolation, 0, 4 * 2 * 7 * 4);
+    op_add_loop(tests, interpolation_types, 0, 6);
+    op_add_loop(tests, infinities, 0, 4);
+    op_add_loop(tests, many_channels, 0, 12);
+    op_add_loop(tests, shapes_and_strides, 0, FORMS * OP_LAYOUT_COUNT * 3);
+    op_add_loop(tests, long_indices, 0, 3);
+    op_add_loop(tests, onnx_reference, 0, (int)(sizeof resize_cases / sizeof *resize_cases));
 }
 
 /* Fewer: the simulators have all of the others to do too. */
@@ -370,14 +370,14 @@ static void add_tests_as_cpu(TCase *tests)
 {
     if (!tests)
         return;
-    tcase_add_loop_test(tests, nearest, 0, 4 * 4);
-    tcase_add_loop_test(tests, nearest_types, 0, 12);
-    tcase_add_loop_test(tests, interpolation, 0, 4 * 2 * 2);
-    tcase_add_loop_test(tests, interpolation_types, 0, 2);
-    tcase_add_loop_test(tests, infinities, 0, 4);
-    tcase_add_loop_test(tests, many_channels, 0, 12);
-    tcase_add_loop_test(tests, shapes_and_strides, 0, FORMS * OP_LAYOUT_COUNT);
-    tcase_add_loop_test(tests, long_indices, 0, 2);
+    op_add_loop(tests, nearest, 0, 4 * 4);
+    op_add_loop(tests, nearest_types, 0, 12);
+    op_add_loop(tests, interpolation, 0, 4 * 2 * 2);
+    op_add_loop(tests, interpolation_types, 0, 2);
+    op_add_loop(tests, infinities, 0, 4);
+    op_add_loop(tests, many_channels, 0, 12);
+    op_add_loop(tests, shapes_and_strides, 0, FORMS * OP_LAYOUT_COUNT);
+    op_add_loop(tests, long_indices, 0, 2);
 }
 
 int main(void)

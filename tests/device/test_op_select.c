@@ -323,11 +323,11 @@ int main(void)
     tcase_add_checked_fixture(groups, as_gpu, as_it_is);
     for (int i = 0; i < 2; ++i) {
         TCase *tests = i ? groups : items;
-        tcase_add_loop_test(tests, args, 0, FORMS * TYPES);
-        tcase_add_loop_test(tests, tops, 0, FORMS * TYPES);
-        tcase_add_loop_test(tests, scans, 0, FORMS * TYPES);
+        op_add_loop(tests, args, 0, FORMS * TYPES);
+        op_add_loop(tests, tops, 0, FORMS * TYPES);
+        op_add_loop(tests, scans, 0, FORMS * TYPES);
     }
-    tcase_add_loop_test(items, scatters, 0, 30);
+    op_add_loop(items, scatters, 0, 30);
     tcase_add_test(items, refusals);
     return op_main(suite);
 }

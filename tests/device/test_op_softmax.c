@@ -162,10 +162,10 @@ static void add_tests(TCase *tests)
 {
     if (!tests)
         return;
-    tcase_add_loop_test(tests, types, 0, 8);
-    tcase_add_loop_test(tests, shapes_and_strides, 0, FORMS * OP_LAYOUT_COUNT);
-    tcase_add_loop_test(tests, special_values, 0, 4);
-    tcase_add_loop_test(tests, long_set, 0, 2);
+    op_add_loop(tests, types, 0, 8);
+    op_add_loop(tests, shapes_and_strides, 0, FORMS * OP_LAYOUT_COUNT);
+    op_add_loop(tests, special_values, 0, 4);
+    op_add_loop(tests, long_set, 0, 2);
 }
 
 int main(void)

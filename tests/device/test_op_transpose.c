@@ -93,8 +93,8 @@ static void add_tests(TCase *tests)
 {
     if (!tests)
         return;
-    tcase_add_loop_test(tests, images, 0, SHAPES);
-    tcase_add_loop_test(tests, other_layouts, 0, OP_LAYOUT_COUNT);
+    op_add_loop(tests, images, 0, SHAPES);
+    op_add_loop(tests, other_layouts, 0, OP_LAYOUT_COUNT);
     tcase_add_test(tests, repeats);
     tcase_add_test(tests, choices);
 }

@@ -82,6 +82,12 @@ START_TEST(a_variant_that_does_not_exist_is_none)
 }
 END_TEST
 
+static void count_warning(void *user, rnl_log_level level, const char *line)
+{
+    ck_assert_int_eq(level, RNL_LOG_WARNING);
+    *(int *)user += strstr(line, "tuning table") != NULL;
+}
+
 /* `change` is done to the file's bytes, which are then what is read. */
 static void expect_absent_after(void (*change)(unsigned char *data, size_t *size))
 {
@@ -92,9 +98,13 @@ static void expect_absent_after(void (*change)(unsigned char *data, size_t *size
     change(data, &size);
     ck_assert_int_eq(rnl_file_replace(table_path(), data, size), RNL_OK);
     free(data);
+    int warnings = 0;
+    rnl_log_set(count_warning, &warnings, RNL_LOG_WARNING);
     reopen();
     for (uint32_t i = 0; i < 100; i++)
         ck_assert_uint_eq(rnl_tuning_get(device, problem(i), 5), RNL_TUNING_NONE);
+    rnl_log_set(NULL, NULL, RNL_LOG_WARNING);
+    ck_assert_int_eq(warnings, 1);
     write_table(); /* and is written anew */
     reopen();
     ck_assert_uint_eq(rnl_tuning_get(device, problem(7), 5), 2);

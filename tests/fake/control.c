@@ -19,6 +19,7 @@ static struct {
     bool from_then_on;
     size_t memory_limit;
     unsigned delay_us;
+    cl_uint missing_units;
 } plan;
 
 static fake_stats seen;
@@ -114,6 +115,11 @@ cl_int fake_use_device(cl_device_id device)
 unsigned fake_delay_us(void)
 {
     return plan.delay_us;
+}
+
+cl_uint fake_missing_units(void)
+{
+    return plan.missing_units;
 }
 
 size_t fake_memory_limit(void)
@@ -217,9 +223,16 @@ static void delay(unsigned microseconds)
     pthread_mutex_unlock(&fake_lock);
 }
 
+static void shorten_parts(cl_uint units)
+{
+    pthread_mutex_lock(&fake_lock);
+    plan.missing_units = units;
+    pthread_mutex_unlock(&fake_lock);
+}
+
 extern const fake_control fake_control_table;
-const fake_control fake_control_table = {reset,        get_stats, calls_of,     list_alive,  fail_call,
-                                         fail_command, lie,       limit_memory, lose_device, delay};
+const fake_control fake_control_table = {reset, get_stats,    calls_of,    list_alive, fail_call,    fail_command,
+                                         lie,   limit_memory, lose_device, delay,      shorten_parts};
 
 /* ---- The environment ---- */
 

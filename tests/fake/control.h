@@ -53,6 +53,8 @@ typedef struct fake_control {
     void (*lose_device)(unsigned index, uint64_t n, cl_int code);
     /* Each command begins that much later. */
     void (*delay)(unsigned microseconds);
+    /* Parts of devices have that many units less than was asked for. */
+    void (*shorten_parts)(cl_uint units);
 } fake_control;
 
 #endif

@@ -93,7 +93,8 @@ cl_int fake_use_device(cl_device_id device);
 /* Counts a failure that was asked for; returns `code`. */
 cl_int fake_failed(const char *call, cl_int code);
 unsigned fake_delay_us(void);
-size_t fake_memory_limit(void); /* 0: none was set */
+cl_uint fake_missing_units(void); /* of a new part */
+size_t fake_memory_limit(void);   /* 0: none was set */
 void fake_count_overlap(void);
 
 /* ---- Platforms and devices (platform.c) ---- */

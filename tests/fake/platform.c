@@ -217,7 +217,8 @@ static cl_int get_place(cl_device_id device, cl_device_info what, size_t size, v
 static cl_int get_features(cl_device_id device, cl_device_info what, size_t size, void *out, size_t *out_bytes)
 {
     bool divides = device->type == CL_DEVICE_TYPE_CPU && device->units > 1;
-    const cl_device_partition_property kinds[] = {divides ? CL_DEVICE_PARTITION_BY_COUNTS : 0};
+    const cl_device_partition_property kinds[] = {CL_DEVICE_PARTITION_BY_COUNTS,
+                                                  CL_DEVICE_PARTITION_BY_AFFINITY_DOMAIN};
     switch (what) {
     case CL_DEVICE_TYPE:
         return ANSWER(cl_device_type, device->type);
@@ -245,7 +246,9 @@ static cl_int get_features(cl_device_id device, cl_device_info what, size_t size
     case CL_DEVICE_QUEUE_PROPERTIES:
         return ANSWER(cl_command_queue_properties, CL_QUEUE_PROFILING_ENABLE);
     case CL_DEVICE_PARTITION_PROPERTIES:
-        return fake_answer(kinds, sizeof kinds, size, out, out_bytes);
+        return fake_answer(kinds, divides ? sizeof kinds : 0, size, out, out_bytes);
+    case CL_DEVICE_PARTITION_AFFINITY_DOMAIN:
+        return ANSWER(cl_device_affinity_domain, divides ? CL_DEVICE_AFFINITY_DOMAIN_NUMA : 0);
     case CL_DEVICE_LOCAL_MEM_TYPE:
         return ANSWER(cl_device_local_mem_type, CL_LOCAL);
     default:
@@ -314,8 +317,8 @@ static cl_device_id create_part(cl_device_id of, cl_uint units)
     *part = *of;
     part->object = object;
     part->parent = fake_hold(of);
-    part->units = units;
-    if (units == 1)
+    part->units = units - fake_missing_units();
+    if (part->units == 1)
         part->group = GROUP_OF_ONE_UNIT;
     return part;
 }
@@ -323,11 +326,16 @@ static cl_device_id create_part(cl_device_id of, cl_uint units)
 cl_int clCreateSubDevices(cl_device_id device, const cl_device_partition_property *properties, cl_uint capacity,
                           cl_device_id *out, cl_uint *out_count)
 {
+    const cl_device_partition_property halves[] = {0, device->units / 2, device->units - device->units / 2, 0, 0};
     cl_uint count = 0, units = 0;
     ENTER("clCreateSubDevices");
     ATTEMPT(fake_check(device, FAKE_DEVICE));
-    REQUIRE(properties && properties[0] == CL_DEVICE_PARTITION_BY_COUNTS, CL_INVALID_VALUE);
+    REQUIRE(properties, CL_INVALID_VALUE);
     REQUIRE(device->type == CL_DEVICE_TYPE_CPU && device->units > 1, CL_DEVICE_PARTITION_FAILED);
+    if (properties[0] == CL_DEVICE_PARTITION_BY_AFFINITY_DOMAIN && properties[1] == CL_DEVICE_AFFINITY_DOMAIN_NUMA)
+        properties = halves; /* two nodes */
+    else
+        REQUIRE(properties[0] == CL_DEVICE_PARTITION_BY_COUNTS, CL_INVALID_VALUE);
     while (properties[1 + count] != CL_DEVICE_PARTITION_BY_COUNTS_LIST_END)
         units += (cl_uint)properties[1 + count++];
     REQUIRE(count > 0 && units <= device->units, CL_INVALID_DEVICE_PARTITION_COUNT);

@@ -22,6 +22,7 @@ static proto bytes;
 static const char *path; /* of a model file, else `bytes` are it */
 static size_t alive;
 static bool comes_once; /* what fails */
+static size_t budget;   /* for weights */
 
 static void setup(void)
 {
@@ -31,6 +32,7 @@ static void setup(void)
     setenv("RUNNEL_CACHE_DIR", folder, 1);
     bytes = small_model();
     path = NULL;
+    budget = 0;
     comes_once = false;
 }
 
@@ -54,8 +56,10 @@ static rnl_status open_model(rnl_device *on, objects *o)
 {
     rnl_status status =
         path ? rnl_graph_load(path, &o->graph) : rnl_graph_load_memory(bytes.data, bytes.size, &o->graph);
+    rnl_model_options options = RNL_MODEL_OPTIONS_INIT;
+    options.weight_budget_bytes = budget;
     if (status == RNL_OK)
-        status = rnl_model_open(o->graph, on, NULL, &o->model);
+        status = rnl_model_open(o->graph, on, &options, &o->model);
     return status == RNL_OK ? rnl_session_create(o->model, &o->session) : status;
 }
 
@@ -149,6 +153,18 @@ START_TEST(each_call_of_load_run_and_unload_fails)
 }
 END_TEST
 
+/* Six layers through a ring for three, with copies that wait for steps and steps that wait for copies. */
+START_TEST(each_call_with_a_ring_of_weights_fails)
+{
+    test_ok(rnl_device_open(specs[_i % 3], NULL, &device));
+    proto_free(&bytes);
+    bytes = small_layers(SMALL_INPUTS, 6);
+    budget = 3 * 256;
+    sweep(on_open_device, NULL, _i >= 3);
+    check_idle();
+}
+END_TEST
+
 START_TEST(each_call_with_a_new_device_fails)
 {
     sweep(on_own_device, specs[_i % 3], _i >= 3);
@@ -209,6 +225,7 @@ int main(void)
     TCase *test_case = tcase_create("fake_model");
     tcase_add_checked_fixture(test_case, setup, teardown);
     tcase_add_loop_test(test_case, each_call_of_load_run_and_unload_fails, 0, 6);
+    tcase_add_loop_test(test_case, each_call_with_a_ring_of_weights_fails, 0, 6);
     tcase_add_loop_test(test_case, each_call_with_a_new_device_fails, 0, 6);
     tcase_add_loop_test(test_case, each_call_of_a_real_model_fails, 0, 2);
     tcase_add_loop_test(test_case, a_device_is_lost_at_any_moment, 0, 3);

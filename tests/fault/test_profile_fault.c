@@ -5,6 +5,7 @@
 #include "support/small_model.h"
 #include "support/test_device.h"
 #include <runnel/runnel.h>
+#include <runnel/trace.h>
 
 #include <string.h>
 
@@ -92,6 +93,51 @@ START_TEST(test_every_allocation)
 }
 END_TEST
 
+/* Recorded from the session's first run on; whatever happens, it is not recorded any more afterwards. */
+static rnl_status traced_run(void)
+{
+    rnl_trace *trace = NULL;
+    rnl_tensor output = {0};
+    rnl_status status = rnl_trace_create(NULL, &trace);
+    if (status == RNL_OK)
+        status = rnl_session_trace(session, trace);
+    if (status == RNL_OK)
+        status = rnl_session_run(session, &input, 1, &output, 1);
+    if (status == RNL_OK)
+        ck_assert_float_eq_tol(*(float *)output.data, 5.5f, 1e-6f);
+    rnl_alloc_fail_at(0);
+    rnl_cl_fail_at(0, CL_SUCCESS);
+    const rnl_error error = *rnl_last_error();
+    test_ok(rnl_session_trace(session, NULL));
+    rnl_trace_release(trace);
+    ck_assert(status == RNL_OK || error.length > 10);
+    return status;
+}
+
+static unsigned sweep_traced(void (*arm)(uint64_t), uint64_t most)
+{
+    unsigned failed = 0;
+    for (uint64_t n = 1; n <= most; n++) {
+        rnl_session_release(session);
+        session = NULL;
+        test_ok(rnl_session_create(model, &session));
+        arm(n);
+        failed += traced_run() != RNL_OK;
+        if (n % 8 == 0)
+            check_works();
+    }
+    return failed;
+}
+
+/* The first calls are the trace's own markers, which nobody misses. */
+START_TEST(test_traced_runs)
+{
+    test_ok(traced_run());
+    ck_assert_uint_gt(sweep_traced(fail_call, 72), 2);
+    ck_assert_uint_gt(sweep_traced(rnl_alloc_fail_at, 64), 10);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("profile_fault");
@@ -100,6 +146,7 @@ int main(void)
     tcase_set_timeout(tcase, 200);
     tcase_add_test(tcase, test_every_call);
     tcase_add_test(tcase, test_every_allocation);
+    tcase_add_test(tcase, test_traced_runs);
     suite_add_tcase(suite, tcase);
     return test_run(suite, false);
 }

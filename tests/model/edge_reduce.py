@@ -23,6 +23,9 @@ class Row:
         self.op_type, self.exact, self.units, self.integer = op_type, exact, units, integer
         self.types, self.data = FLOATS * floats + list(types), data
 
+    def __str__(self):
+        return self.op_type
+
     def units_of(self, dtype, axes):
         return (lambda work, exact, x: self.units(work, exact, x, axes)) if is_float(dtype) else 0
 

@@ -131,6 +131,14 @@ def values(dtype, count=257, low=None, high=None, seed=0):
     return random.permutation(np.resize(found, max(count, 1))[:count])
 
 
+def taken(rows, dtype):
+    """The rows of a table for a type. With RUNNEL_TEST_EACH=N all of float32, float64 and int32, and one in N of the others,
+    which are loaded and stored in another way and computed in the same one."""
+    rows = [row for row in rows if dtype in row.types]
+    some = [row for row in rows if dtype in (F32, F64, np.int32) or runnel.chosen(f"{row} {dtype}")]
+    return some or rows[:1]
+
+
 # ---- models
 
 class Batch:

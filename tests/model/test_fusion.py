@@ -4,6 +4,7 @@
 import os
 import sys
 import unittest
+from unittest import mock
 
 import numpy as np
 import onnxruntime
@@ -130,6 +131,52 @@ class FusionTest(unittest.TestCase):
         a = net.batch_norm(net.conv(x, 4, 10), 10)
         b = net.batch_norm(net.conv(x, 4, 10, 1), 10)
         self.check(net, net.add("Relu", net.add("Add", a, b)), steps=2 + ACROSS)
+
+    # ---- around a depthwise convolution ----
+
+    def depthwise(self, net, x, channels, kernel=3, stride=1):
+        return net.conv(x, channels, channels, kernel, groups=channels, strides=[stride] * 2)
+
+    @mock.patch.dict(os.environ, RUNNEL_CONV="block")  # on any number of threads
+    def test_inverted_residual(self):
+        net = FusionNet()
+        x = net.add("Relu", net.conv(net.input(2, 3, 13, 9), 3, 10))
+        y = net.hard_swish(net.batch_norm(net.conv(x, 10, 37, 1), 37))
+        y = net.add("Relu", net.batch_norm(self.depthwise(net, y, 37), 37))
+        y = net.add("Add", net.batch_norm(net.conv(y, 37, 10, 1), 10), x)
+        y = net.add("Relu", net.conv(y, 10, 20, 1))
+        y = net.add("Sigmoid", self.depthwise(net, y, 20, 5, 2))
+        self.check(net, net.conv(y, 20, 7, 1), steps=3 + ACROSS)
+
+    @mock.patch.dict(os.environ, RUNNEL_CONV="block")  # on any number of threads
+    def test_separable_convolutions(self):
+        net = FusionNet()
+        x = net.add("Relu", self.depthwise(net, net.input(1, 8, 12, 11), 8))
+        x = net.add("Relu", net.conv(x, 8, 17, 1))
+        x = net.add("Relu", self.depthwise(net, x, 17, stride=2))
+        self.check(net, net.add("Relu", net.conv(x, 17, 18, 1)), steps=2 + ACROSS)
+
+    @mock.patch.dict(os.environ, RUNNEL_CONV="block")  # on any number of threads
+    def test_depthwise_result_that_others_read(self):
+        net = FusionNet()
+        x = net.add("Relu", net.conv(net.input(1, 5, 12, 11), 5, 24, 1))
+        x = net.add("Relu", self.depthwise(net, x, 24))
+        gate = net.add("Sigmoid", net.add("GlobalAveragePool", x))
+        self.check(net, net.conv(net.add("Mul", x, gate), 24, 6, 1), steps=5 + ACROSS)
+
+    def test_neighbours_of_a_depthwise_convolution_that_are_read_outside(self):
+        net = FusionNet()
+        x = net.add("Relu", net.conv(net.input(1, 5, 12, 11), 5, 24, 1))
+        y = self.depthwise(net, x, 24)
+        self.check(net, x, y, net.conv(y, 24, 6, 1))
+
+    def test_weights_of_a_block_that_are_computed(self):
+        net = FusionNet()
+        x = net.add("Relu", net.conv(net.input(1, 5, 12, 11), 5, 24, 1))
+        x = net.add("Conv", x, net.input(24, 1, 3, 3), group=24, pads=[1] * 4)
+        self.check(net, net.conv(x, 24, 6, 1))
+
+    # ---- operands and weights ----
 
     def test_computed_side(self):
         net = FusionNet()

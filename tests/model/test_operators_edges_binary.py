@@ -38,7 +38,7 @@ class EdgesTest(unittest.TestCase):
     def check_type(self, dtype):
         if not edges.has_type(self.device, dtype):
             self.skipTest(f"the device has no {dtype}")
-        rows = [row for row in edge_binary.ROWS if dtype in row.types]
+        rows = edges.taken(edge_binary.ROWS, dtype)
         self.check_rows(rows, dtype, constant=False)
         self.check_rows(rows, dtype, constant=True)
 

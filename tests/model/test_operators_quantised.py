@@ -135,7 +135,7 @@ class QuantisedTest(Quantised):
                  np.full((3,), 7.5, np.float32), np.full((1, 5), -7.5, np.float32), np.float32(3).reshape(()),
                  self.rng.standard_normal((3, 5, 7)).astype(np.float32) * 1e20,
                  self.rng.standard_normal((65, 33)).astype(np.float32),
-                 np.array([3e38, -3e37], np.float32)]
+                 np.array([3e38, -3e37], np.float32), self.rng.standard_normal((331, 211)).astype(np.float32)]
         for x in cases:
             model = make_model("DynamicQuantizeLinear", {"x": x}, ("y", "s", "z"),
                                types={"y": TensorProto.UINT8, "s": TensorProto.FLOAT, "z": TensorProto.UINT8})

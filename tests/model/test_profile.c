@@ -3,6 +3,7 @@
 #include "support/small_model.h"
 #include "support/test_device.h"
 #include <runnel/runnel.h>
+#include <runnel/trace.h>
 
 #include <stdlib.h>
 #include <string.h>
@@ -137,6 +138,39 @@ START_TEST(test_wrong_calls)
 }
 END_TEST
 
+typedef struct counted {
+    size_t calls, most, last, total;
+} counted;
+
+/* False after `most` calls. */
+static bool count_call(void *user, size_t done, size_t total)
+{
+    counted *it = user;
+    ck_assert_uint_gt(done, it->last);
+    ck_assert_uint_le(done, total);
+    it->last = done;
+    it->total = total;
+    return ++it->calls < it->most;
+}
+
+static void tune_with_options(const rnl_tensor *x)
+{
+    counted all = {.most = SIZE_MAX}, two = {.most = 2};
+    rnl_tune_options options = RNL_TUNE_OPTIONS_INIT;
+    size_t changed = 1;
+    options.progress = count_call;
+    options.user = &all;
+    test_ok(rnl_model_tune(model, x, 1, &options, &changed));
+    ck_assert_uint_eq(all.last, all.total);
+    options.user = &two;
+    test_fails(RNL_CANCELLED, "cancelled", rnl_model_tune(model, x, 1, &options, &changed));
+    ck_assert_uint_eq(two.calls, 2);
+    ck_assert_uint_eq(changed, 0);
+    run_and_check();
+    options.struct_size = sizeof options + 8;
+    test_fails(RNL_INVALID_ARGUMENT, "struct_size", rnl_model_tune(model, x, 1, &options, &changed));
+}
+
 /* In a folder of its own: other tests count on the usual choices. */
 START_TEST(tuning_changes_no_result)
 {
@@ -146,21 +180,46 @@ START_TEST(tuning_changes_no_result)
     char *kept = usual ? strdup(usual) : NULL, *folder = test_folder_create();
     setenv("RUNNEL_CACHE_DIR", folder, 1);
     wrong.rank = 1;
-    test_fails(RNL_INVALID_ARGUMENT, "x", rnl_model_tune(model, &wrong, 1, &changed));
+    test_fails(RNL_INVALID_ARGUMENT, "x", rnl_model_tune(model, &wrong, 1, NULL, &changed));
     ck_assert_uint_eq(changed, 0);
     run_and_check();
     for (int i = 0; i < 2; i++) {
-        test_ok(rnl_model_tune(model, &x, 1, &changed));
+        test_ok(rnl_model_tune(model, &x, 1, NULL, &changed));
         ck_assert_uint_le(changed, PRODUCTS);
         run_and_check();
     }
-    test_fails(RNL_INVALID_ARGUMENT, "NULL", rnl_model_tune(NULL, &x, 1, NULL));
+    test_fails(RNL_INVALID_ARGUMENT, "NULL", rnl_model_tune(NULL, &x, 1, NULL, NULL));
+    tune_with_options(&x);
     if (kept)
         setenv("RUNNEL_CACHE_DIR", kept, 1);
     else
         unsetenv("RUNNEL_CACHE_DIR");
     free(kept);
     test_folder_remove(folder);
+}
+END_TEST
+
+START_TEST(test_a_trace_begins_and_ends_between_runs)
+{
+    rnl_trace *trace = NULL;
+    rnl_trace_stats during, after;
+    test_ok(rnl_trace_create(NULL, &trace));
+    run_and_check();
+    test_ok(rnl_session_trace(session, trace));
+    run_and_check();
+    run_and_check();
+    rnl_trace_get_stats(trace, &during);
+    ck_assert_uint_ge(during.commands, 2 * PRODUCTS);
+    test_ok(rnl_session_trace(session, NULL));
+    run_and_check();
+    profile_and_check();
+    rnl_trace_get_stats(trace, &after);
+    ck_assert_uint_eq(after.commands, during.commands);
+    ck_assert_uint_eq(after.spans, during.spans);
+    test_ok(rnl_session_trace(session, trace));
+    rnl_trace_release(trace); /* the session holds it */
+    run_and_check();
+    test_fails(RNL_INVALID_ARGUMENT, "session is NULL", rnl_session_trace(NULL, NULL));
 }
 END_TEST
 
@@ -174,6 +233,7 @@ int main(void)
     tcase_add_test(tcase, test_runs_before_and_after);
     tcase_add_test(tcase, test_records_outlive_other_runs);
     tcase_add_test(tcase, test_wrong_calls);
+    tcase_add_test(tcase, test_a_trace_begins_and_ends_between_runs);
     tcase_add_test(tcase, tuning_changes_no_result);
     suite_add_tcase(suite, tcase);
     return test_run(suite, false);

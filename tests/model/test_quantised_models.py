@@ -236,6 +236,18 @@ class QuantisedModels(unittest.TestCase):
         self.check_network(products(np.random.default_rng(2)), (2, 17, 33), {"MatMulInteger"}, calibrate=None,
                            per_channel=True, weight_type=QuantType.QInt8)
 
+    def test_what_dynamic_products_end_with(self):
+        """A bias, GELU as exporters write it, and a residual sum, without steps of their own."""
+        rng, node = np.random.default_rng(4), helper.make_node
+        weights = {"w0": normal(rng, 35, 67).T.copy(), "b0": normal(rng, 35), "w1": normal(rng, 67, 35).T.copy(),
+                   "b1": normal(rng, 67), "root": np.float32(np.sqrt(2)), "one": np.float32(1), "half": np.float32(0.5)}
+        nodes = [node("MatMul", ["x", "w0"], ["m0"]), node("Add", ["b0", "m0"], ["a0"]),
+                 node("Div", ["a0", "root"], ["d"]), node("Erf", ["d"], ["e"]), node("Add", ["e", "one"], ["f"]),
+                 node("Mul", ["a0", "f"], ["g"]), node("Mul", ["g", "half"], ["h"]),
+                 node("MatMul", ["h", "w1"], ["m1"]), node("Add", ["m1", "b1"], ["a1"]), node("Add", ["x", "a1"], ["y"])]
+        self.check_network(make_model(nodes, weights, [2, 17, 67]), (2, 17, 67), {"MatMulInteger", "Erf", "Div"},
+                           calibrate=None, per_channel=True, weight_type=QuantType.QInt8)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -2,7 +2,7 @@
 """Random graphs of 2 to 12 operators, drawn by hypothesis: the same results fused and unfused (RUNNEL_FUSE=off), and from
 onnxruntime where that is installed and can run the graph.
 
-    test_random_graphs.py                            300 graphs, always the same ones
+    test_random_graphs.py                            300 graphs, always the same ones; one in RUNNEL_TEST_EACH
     test_random_graphs.py --graphs 10000 --jobs 16   the long run, in 16 processes
     test_random_graphs.py --seed 7                   other graphs
     test_random_graphs.py --replay FILE.onnx         one graph that was saved
@@ -286,7 +286,7 @@ def replay(path):
 class RandomGraphTest(unittest.TestCase):
     def test_graphs(self):
         lines = []
-        counts = run_many(GRAPHS, 0, 1, SECONDS, lambda text, flush: lines.append(text))
+        counts = run_many(GRAPHS // runnel.EACH, 0, 1, SECONDS, lambda text, flush: lines.append(text))
         print(lines[-1])
         self.assertEqual(counts["agreed"], counts["graphs"], "\n" + "\n".join(lines))
 

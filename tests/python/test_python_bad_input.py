@@ -105,8 +105,28 @@ class BadInputTest(unittest.TestCase):
             with self.assertRaises(runnel.InvalidArgument):
                 runnel.Device(DEVICE, **options)
 
+    def test_shares(self):
+        whole = runnel.Device(DEVICE).info.id
+        for rest in ("/", "/0", "/x", "/2.2", "/-1", "/0.5", "/nan", "/2 "):
+            with self.assertRaises(runnel.InvalidArgument):
+                runnel.Device(whole + rest)
+        for rest in ("/99999", "/99999999999999999999", "/numa99999"):
+            with self.assertRaises((runnel.InvalidArgument, NotImplementedError)):
+                runnel.Device(whole + rest)
+        for fraction in (-0.1, 1.5, float("inf"), float("nan")):
+            with self.assertRaises(runnel.InvalidArgument):
+                runnel.Device(whole, memory_fraction=fraction)
+        listed = next(each for each in runnel.get_devices() if each.id == whole)
+        if listed.most_shares > 1:
+            with runnel.Device(whole + "/2.1") as half:
+                self.assertEqual(half.info.first_unit, listed.most_shares // 2)
+                self.assertEqual(half.info.whole_units, listed.compute_units)
+                runnel.Session(relu(), half).run(None, {"x": self.x})
+
     def test_options(self):
-        for options in ({"no_such": 1}, {"plan_cache_bytes": -1}, {"plan_cache_bytes": "8"}, {"progress": 3}, 3):
+        for options in ({"no_such": 1}, {"plan_cache_bytes": -1}, {"plan_cache_bytes": "8"}, {"weight_budget_bytes": -1},
+                        {"progress": 3}, 3, {"precision": "f16"}, {"precision": 2}, {"precision": []},
+                        {"deterministic": 1}):
             with self.assertRaises(runnel.InvalidArgument):
                 runnel.Session(relu(), DEVICE, options)
         with self.assertRaises(runnel.InvalidArgument):

@@ -2,6 +2,7 @@
 """The Python package from its users' side: what a model is, runs, types, memory, profiles."""
 
 import gc
+import json
 import os
 import tempfile
 import unittest
@@ -79,7 +80,9 @@ class SessionTest(unittest.TestCase):
             for source in (path, os.fsencode(path), relu(), bytearray(relu().SerializeToString())):
                 if isinstance(source, bytes):
                     source = os.fsdecode(source)
-                with runnel.Session(source, self.device, {"plan_cache_bytes": 1 << 20}) as session:
+                with runnel.Session(source, self.device, {"plan_cache_bytes": 1 << 20, "precision": "f32",
+                                                          "weight_budget_bytes": 1 << 30,
+                                                          "deterministic": True}) as session:
                     np.testing.assert_array_equal(session.run(None, {"x": self.x})[0], np.maximum(self.x, 0))
 
     def test_outputs_are_the_callers(self):
@@ -142,6 +145,24 @@ class SessionTest(unittest.TestCase):
         self.assertTrue(all(step.time_ns >= 0 and step.implementation for step in steps))
         self.session.run(None, {"x": self.x})
         self.assertGreater(self.session.stats()["plan_count"], 0)
+
+    def test_trace(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "trace.json")
+            with runnel.Trace(path) as trace:
+                self.session.trace(trace)
+                with trace.span("two runs"):
+                    self.session.run(None, {"x": self.x})
+                    self.session.submit(None, {"x": self.x}).result()
+                self.session.trace(None)
+                self.session.run(None, {"x": self.x})
+            with open(path, encoding="utf-8") as file:
+                names = [event["name"] for event in json.load(file)["traceEvents"] if event["ph"] == "X"]
+            self.assertEqual((names.count("run"), names.count("two runs")), (2, 1))
+            with self.assertRaisesRegex(runnel.FailedPrecondition, "the trace is closed"):
+                trace.write(path)
+            with self.assertRaisesRegex(runnel.NotFound, "none"), runnel.Trace() as other:
+                other.write(os.path.join(folder, "none", "trace.json"))
 
     def test_progress(self):
         seen = []

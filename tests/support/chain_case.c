@@ -110,6 +110,10 @@ void chain_case_describe(const chain_case *test, char *text, size_t capacity)
 void chain_case_run(chain_case *test)
 {
     char text[400];
+    if (!op_chosen()) {
+        op_reset();
+        return;
+    }
     chain_case_describe(test, text, sizeof text);
     op_note("%s", text);
     op_expect(RNL_OK, rnl_op_chain(op_list(), &test->chain, &test->dst->view));

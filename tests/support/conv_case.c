@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "support/conv_case.h"
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +12,8 @@
  * squared for two dimensions: 27.42^2.
  */
 #define WINOGRAD_GROWTH 752.0
+/* The same for Strassen's algorithm: each result is made of blocks' products that come to 18 for two channels. */
+#define STRASSEN_GROWTH 9.0
 
 /* The tensors of a running case, and its result in float64. */
 typedef struct conv_run {
@@ -49,15 +52,27 @@ static void image_shape(const conv_case *test, int64_t channels, const int64_t *
         shape[i + 2] = size[i];
 }
 
-static op_tensor *create_image(const conv_case *test, int64_t channels, const int64_t *size)
+static op_tensor *create_image(const conv_case *test, rnl_dtype dtype, int64_t channels, const int64_t *size)
 {
     int64_t shape[5];
-    image_shape(test, test->slices ? channels + 7 : channels, size, shape);
-    op_tensor *image = op_tensor_create(test->dtype, test->spatial + 2, shape, OP_CHANNELS_LAST);
+    image_shape(test, test->slices ? channels + (test->pairs ? 6 : 7) : channels, size, shape);
+    op_tensor *image = op_tensor_create(dtype, test->spatial + 2, shape, OP_CHANNELS_LAST);
     if (test->slices) {
         image->view.shape[1] = channels;
-        image->view.offset += 3;
+        image->view.offset += test->pairs ? 2 : 3;
     }
+    return image;
+}
+
+/* Pairs begin at an even element: there is room behind the last image to move to one. */
+static op_tensor *create_source(const conv_case *test)
+{
+    conv_case roomy = *test;
+    roomy.batch += test->pairs;
+    op_tensor *image =
+        create_image(&roomy, test->pairs || test->mixed ? RNL_BF16 : test->dtype, test->channels, test->size);
+    image->view.shape[0] = test->batch;
+    image->view.offset += test->pairs && image->view.offset % 2;
     return image;
 }
 
@@ -77,6 +92,34 @@ static rnl_view pack_winograd(const op_tensor *weight)
     op_tensor *packed = op_tensor_create(RNL_F32, 1, &elements, OP_ROW_MAJOR);
     rnl_conv_winograd_pack(weight->view.shape, (const float *)(const void *)weight->data + weight->view.offset, NULL,
                            (float *)(void *)packed->data + packed->view.offset);
+    view.slot = packed->view.slot;
+    view.offset = packed->view.offset;
+    return view;
+}
+
+static rnl_view pack_pairs(const conv_run *run)
+{
+    const rnl_view *weight = &run->weight->view;
+    rnl_view view;
+    int64_t elements = 0;
+    rnl_conv_pairs_layout(run->test.groups, 0, weight->rank, weight->shape, &view, &elements);
+    op_tensor *packed = op_tensor_create(RNL_U32, 1, &elements, OP_ROW_MAJOR);
+    rnl_conv_pairs_pack(false, run->test.groups, weight->rank, weight->shape,
+                        run->weight->data + (size_t)weight->offset * sizeof(float), NULL,
+                        (uint32_t *)(void *)packed->data + packed->view.offset);
+    view.slot = packed->view.slot;
+    view.offset = packed->view.offset;
+    return view;
+}
+
+static rnl_view pack_strassen(const op_tensor *weight)
+{
+    rnl_view view;
+    int64_t elements = 0;
+    rnl_conv_strassen_layout(false, 0, weight->view.rank, weight->view.shape, &view, &elements);
+    op_tensor *packed = op_tensor_create(RNL_F32, 1, &elements, OP_ROW_MAJOR);
+    rnl_conv_strassen_pack(false, weight->view.shape, (const float *)(const void *)weight->data + weight->view.offset,
+                           NULL, (float *)(void *)packed->data + packed->view.offset);
     view.slot = packed->view.slot;
     view.offset = packed->view.offset;
     return view;
@@ -141,6 +184,14 @@ static int64_t reached(const conv_run *run, const int64_t *from, const int64_t *
     return flat;
 }
 
+/* To the nearest, ties to even: 8 bits of mantissa. */
+static double to_bf16(double value)
+{
+    int exponent = 0;
+    const double fraction = frexp(value, &exponent);
+    return ldexp(nearbyint(ldexp(fraction, 8)), exponent - 8);
+}
+
 static void scatter_channels(conv_run *run, const int64_t *src_at, const int64_t *tap, int64_t to)
 {
     const conv_case *test = &run->test;
@@ -156,7 +207,8 @@ static void scatter_channels(conv_run *run, const int64_t *src_at, const int64_t
             const int64_t m = c / group_channels * group_filters + j;
             w_at[0] = test->transposed ? c : m;
             w_at[1] = test->transposed ? j : c % group_channels;
-            run->expected[(src_at[0] * test->filters + m) * pixels + to] += x * op_get(run->weight, w_at).f;
+            const double w = op_get(run->weight, w_at).f;
+            run->expected[(src_at[0] * test->filters + m) * pixels + to] += x * (test->pairs ? to_bf16(w) : w);
         }
     }
 }
@@ -224,9 +276,9 @@ static void create_tensors(conv_run *run)
     const conv_case *test = &run->test;
     int64_t shape[5];
     weight_shape(test, shape);
-    run->src = create_image(test, test->channels, test->size);
-    run->weight = op_tensor_create(test->dtype, test->spatial + 2, shape, OP_ROW_MAJOR);
-    run->dst = create_image(test, test->filters, run->out);
+    run->src = create_source(test);
+    run->weight = op_tensor_create(test->pairs ? RNL_F32 : test->dtype, test->spatial + 2, shape, OP_ROW_MAJOR);
+    run->dst = create_image(test, test->dtype, test->filters, run->out);
     if (test->wide)
         run->src->view.stride[0] = INT64_C(1) << 40;
     op_fill(run->src, OP_RANDOM, -1, 1);
@@ -261,7 +313,7 @@ static void create_operands(conv_run *run)
     if (test->chain & CONV_CHAIN_SCALE)
         run->scale = op_tensor_create(RNL_F32, test->spatial + 1, scale, OP_ROW_MAJOR);
     if (test->chain & CONV_CHAIN_RESIDUAL)
-        run->residual = create_image(test, test->filters, run->out);
+        run->residual = create_image(test, test->dtype, test->filters, run->out);
     if (test->chain & CONV_CHAIN_PIXELS)
         run->pixels = op_tensor_create(RNL_F32, test->spatial + 2, shape, OP_CHANNELS_LAST);
 }
@@ -304,6 +356,8 @@ static void check_implementation(const conv_case *test)
 
 void conv_case_run(const conv_case *given)
 {
+    if (!op_chosen())
+        return;
     conv_run run = {.test = *given};
     conv_case *test = &run.test;
     set_defaults(test);
@@ -317,7 +371,12 @@ void conv_case_run(const conv_case *given)
     memcpy(params.pad_begin, test->pad_begin, sizeof params.pad_begin);
     params.chain = make_chain(&run);
     params.winograd = test->winograd;
-    const rnl_view weight = test->winograd ? pack_winograd(run.weight) : pack_weights(&run);
+    params.pairs = test->pairs;
+    params.strassen = test->strassen;
+    const rnl_view weight = test->winograd   ? pack_winograd(run.weight)
+                            : test->pairs    ? pack_pairs(&run)
+                            : test->strassen ? pack_strassen(run.weight)
+                                             : pack_weights(&run);
     const rnl_view *bias = run.bias ? &run.bias->view : NULL;
     if (!test->transposed)
         give_scratch(&run, &weight, bias, &params);
@@ -327,7 +386,9 @@ void conv_case_run(const conv_case *given)
     op_run();
     compute_expected(&run);
     /* Each f32 addition of products of at most 1 may round by half a unit of a sum of at most that many. */
-    const double products = test->winograd ? WINOGRAD_GROWTH : (double)pixel_count(test, test->taps);
+    const double products = test->winograd   ? WINOGRAD_GROWTH
+                            : test->strassen ? STRASSEN_GROWTH
+                                             : (double)pixel_count(test, test->taps);
     const double terms = products * (double)(test->channels / test->groups) + 1;
     op_bound bound = op_tolerance(test->dtype);
     bound.absolute += terms * 0x1p-23;

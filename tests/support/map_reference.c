@@ -91,6 +91,7 @@ static double reference_1(const map_launch *launch, double x)
     case RNL_MAP_ERF:
         return erf(x);
     case RNL_MAP_GELU:
+    case RNL_MAP_GELU_SUM:
         return 0.5 * x * (1 + erf(x / sqrt(2)));
     case RNL_MAP_GELU_TANH:
         return 0.5 * x * (1 + tanh(sqrt(2 / acos(-1)) * (x + 0.044715 * x * x * x)));

@@ -15,6 +15,7 @@ typedef struct op_bench {
     op_tensor *tensors[OP_MAX_TENSORS];
     size_t count;
     char note[512];
+    uint32_t case_number; /* since the last op_begin_choice() */
 } op_bench;
 
 static op_bench bench;
@@ -43,6 +44,19 @@ bool op_exact_slots(void)
 bool op_small(void)
 {
     return op_exact_slots() || op_info()->emulated;
+}
+
+void op_begin_choice(void)
+{
+    bench.case_number = 0;
+}
+
+bool op_chosen(void)
+{
+    const char *each = getenv("RUNNEL_TEST_EACH");
+    const uint32_t count = each ? (uint32_t)strtoul(each, NULL, 10) : 1, number = bench.case_number++;
+    /* The upper bits of such a product do not follow the period of any loop. */
+    return count < 2 || number == 0 || ((number * 2654435761u) >> 16) % count == 0;
 }
 
 void op_note(const char *format, ...)
@@ -113,7 +127,7 @@ static bool is_written(uint32_t slot)
         const rnl_step *step = &bench.list.steps[i];
         const uint32_t c_slot =
             step->kind == RNL_STEP_CLBLAST_GEMM ? bench.list.gemms[step->gemm_at].c_slot : RNL_NO_SLOT;
-        if (step->write_slot == slot || step->write_slot_2 == slot || c_slot == slot)
+        if (step->write_slot == slot || step->write_slot_2 == slot || step->write_slot_3 == slot || c_slot == slot)
             return true;
     }
     return false;
@@ -153,6 +167,7 @@ TCase *op_case(Suite *suite, const char *name)
 {
     TCase *tests = tcase_create(name);
     tcase_add_checked_fixture(tests, op_reset, op_reset);
+    tcase_add_checked_fixture(tests, op_begin_choice, NULL);
     suite_add_tcase(suite, tests);
     return tests;
 }
@@ -184,6 +199,7 @@ TCase *op_case_as_cpu(Suite *suite, const char *name)
         return NULL;
     TCase *tests = tcase_create(name);
     tcase_add_checked_fixture(tests, pretend, stop_pretending);
+    tcase_add_checked_fixture(tests, op_begin_choice, NULL);
     suite_add_tcase(suite, tests);
     return tests;
 }

@@ -44,6 +44,21 @@ typedef struct op_value {
 op_value op_float(double value);
 op_value op_int(int64_t value);
 
+/*
+ * Whether this case is to run. With RUNNEL_TEST_EACH=N one in N does, spread as if by chance, and the same in each run;
+ * the first of a test always.
+ */
+bool op_chosen(void);
+/* tcase_add_loop_test() of those that are chosen. */
+#define op_add_loop(tests, function, start, end)                                                                       \
+    do {                                                                                                               \
+        op_begin_choice();                                                                                             \
+        for (int op_i = (start); op_i < (end); ++op_i)                                                                 \
+            if (op_chosen())                                                                                           \
+                tcase_add_loop_test(tests, function, op_i, op_i + 1);                                                  \
+    } while (0)
+void op_begin_choice(void);
+
 /* Makes the library believe that the device has less than it has; NULL: the truth again. */
 typedef struct op_limits {
     bool gpu;

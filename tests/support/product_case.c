@@ -348,5 +348,6 @@ rnl_status product_case_try(rnl_device *device, const product_case *given)
 
 void product_case_run(rnl_device *device, const product_case *test)
 {
-    ck_assert_int_eq(product_case_try(device, test), RNL_OK);
+    if (op_chosen())
+        ck_assert_int_eq(product_case_try(device, test), RNL_OK);
 }

@@ -35,8 +35,8 @@ static void add_names(proto *node, uint32_t field, const char *names)
     }
 }
 
-void onnx_node(proto *graph, const char *op, const char *name, const char *inputs, const char *outputs,
-               proto *attributes)
+void onnx_node_of(proto *graph, const char *domain, const char *op, const char *name, const char *inputs,
+                  const char *outputs, proto *attributes)
 {
     proto node = {0};
     add_names(&node, NODE_INPUT, inputs);
@@ -47,7 +47,15 @@ void onnx_node(proto *graph, const char *op, const char *name, const char *input
         proto_raw(&node, attributes->data, attributes->size);
         proto_free(attributes);
     }
+    if (domain[0])
+        proto_text(&node, NODE_DOMAIN, domain);
     proto_message(graph, GRAPH_NODE, &node);
+}
+
+void onnx_node(proto *graph, const char *op, const char *name, const char *inputs, const char *outputs,
+               proto *attributes)
+{
+    onnx_node_of(graph, "", op, name, inputs, outputs, attributes);
 }
 
 static void finish_attribute(proto *attributes, proto *attribute, const char *name, int type)
@@ -110,14 +118,20 @@ proto onnx_tensor_raw(const char *name, int type, size_t rank, const int64_t *sh
     return tensor;
 }
 
+void onnx_import(proto *model, const char *domain, int64_t opset)
+{
+    proto import = {0};
+    proto_text(&import, 1, domain);
+    proto_int(&import, 2, opset);
+    proto_message(model, MODEL_OPSET, &import);
+}
+
 proto onnx_model(proto *graph, int64_t opset)
 {
-    proto model = {0}, import = {0};
+    proto model = {0};
     proto_int(&model, MODEL_IR, 8);
     proto_message(&model, MODEL_GRAPH, graph);
-    proto_text(&import, 1, "");
-    proto_int(&import, 2, opset);
-    proto_message(&model, MODEL_OPSET, &import);
+    onnx_import(&model, "", opset);
     return model;
 }
 

@@ -24,6 +24,10 @@ void onnx_value(proto *graph, uint32_t field, const char *name, int type, size_t
  * (NULL: none). */
 void onnx_node(proto *graph, const char *op, const char *name, const char *inputs, const char *outputs,
                proto *attributes);
+/* The same of another domain, which the model has to import. */
+void onnx_node_of(proto *graph, const char *domain, const char *op, const char *name, const char *inputs,
+                  const char *outputs, proto *attributes);
+void onnx_import(proto *model, const char *domain, int64_t opset);
 /* Append a NODE_ATTRIBUTE field to `attributes`. */
 void onnx_attribute_int(proto *attributes, const char *name, int64_t value);
 void onnx_attribute_float(proto *attributes, const char *name, float value);

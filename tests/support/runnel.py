@@ -3,11 +3,20 @@
 
 import ctypes as c
 import os
+import zlib
 
 import ml_dtypes
 import numpy as np
 
 MAX_RANK = 8
+EACH = int(os.environ.get("RUNNEL_TEST_EACH", "1"))  # of many cases one in so many runs
+
+
+def chosen(name):
+    """Whether a case runs: as if by chance, and the same in each run."""
+    return zlib.crc32(name.encode()) % EACH == 0
+
+
 # ONNX's codes. Elements of 4 and 2 bits take a byte each, here as in the library.
 DTYPES = {
     1: np.float32, 2: np.uint8, 3: np.int8, 4: np.uint16, 5: np.int16, 6: np.int32, 7: np.int64, 9: np.bool_,
@@ -45,13 +54,19 @@ class Tensor(c.Structure):
 
 class ModelOptions(c.Structure):
     _fields_ = [("struct_size", c.c_size_t), ("plan_cache_bytes", c.c_size_t), ("progress", c.c_void_p),
-                ("progress_user", c.c_void_p)]
+                ("progress_user", c.c_void_p), ("precision", c.c_int), ("deterministic", c.c_bool),
+                ("weight_budget_bytes", c.c_size_t)]
 
 
 class ModelStats(c.Structure):
     _fields_ = [("weight_bytes", c.c_size_t), ("plan_count", c.c_size_t), ("plan_bytes", c.c_size_t),
                 ("plans_built", c.c_uint64), ("plans_evicted", c.c_uint64), ("last_plan_ns", c.c_uint64),
                 ("program_count", c.c_size_t)]
+
+
+class SessionStats(c.Structure):
+    _fields_ = [("arena_bytes", c.c_size_t), ("arena_peak_bytes", c.c_size_t), ("step_count", c.c_size_t),
+                ("weight_ring_bytes", c.c_size_t)]
 
 
 class DeviceStats(c.Structure):
@@ -99,7 +114,7 @@ class Device:
 class Session:
     """A graph, its model on a device, and one session."""
 
-    def __init__(self, device, path_or_bytes, plan_cache_bytes=0):
+    def __init__(self, device, path_or_bytes, plan_cache_bytes=0, precision=0, weight_budget_bytes=0):
         self.library, self.lib = device.library, device.library.lib
         self.graph, self.model, self.session = c.c_void_p(), c.c_void_p(), c.c_void_p()
         try:
@@ -109,7 +124,8 @@ class Session:
                                                           c.byref(self.graph)))
             else:
                 self.check(self.lib.rnl_graph_load(os.fsencode(path_or_bytes), c.byref(self.graph)))
-            options = ModelOptions(c.sizeof(ModelOptions), plan_cache_bytes, None, None)
+            options = ModelOptions(c.sizeof(ModelOptions), plan_cache_bytes, None, None, precision, False,
+                                   weight_budget_bytes)
             self.check(self.lib.rnl_model_open(self.graph, device.handle, c.byref(options), c.byref(self.model)))
             self.check(self.lib.rnl_session_create(self.model, c.byref(self.session)))
         except Failure:
@@ -128,6 +144,11 @@ class Session:
         stats = ModelStats()
         self.lib.rnl_model_get_stats(self.model, c.byref(stats))
         return stats
+
+    def ring_bytes(self):
+        stats = SessionStats()
+        self.lib.rnl_session_get_stats(self.session, c.byref(stats))
+        return stats.weight_ring_bytes
 
     def run(self, inputs, names=None):
         """inputs: {name: array}; returns {output name: array}, copies."""

@@ -44,3 +44,29 @@ proto small_chain(int64_t n, int count)
     onnx_value(&graph, GRAPH_OUTPUT, "y", FLOAT32, 2, (int64_t[]){n, n});
     return onnx_model(&graph, OPSET);
 }
+
+proto small_layers(int64_t n, int count)
+{
+    proto graph = {0};
+    char name[32], names[64], output[32];
+    for (int i = 0; i < count; i++) {
+        float *values = calloc((size_t)(n * n), sizeof *values);
+        for (int64_t j = 0; values && j < n; j++) {
+            values[j * n + (j + 1) % n] = 1;
+            values[j * n + j] = (float)(i + 1) / 64;
+        }
+        snprintf(name, sizeof name, "w%d", i);
+        proto weight = onnx_tensor_raw(name, FLOAT32, 2, (int64_t[]){n, n}, values, (size_t)(n * n) * sizeof *values);
+        free(values);
+        proto_message(&graph, GRAPH_INITIALIZER, &weight);
+        if (i > 0)
+            snprintf(names, sizeof names, "v%d w%d", i, i);
+        else
+            snprintf(names, sizeof names, "x w0");
+        snprintf(output, sizeof output, i + 1 < count ? "v%d" : "y", i + 1);
+        onnx_node(&graph, "MatMul", "", names, output, NULL);
+    }
+    onnx_value(&graph, GRAPH_INPUT, "x", FLOAT32, 2, (int64_t[]){-1, n});
+    onnx_value(&graph, GRAPH_OUTPUT, "y", FLOAT32, 2, (int64_t[]){-1, n});
+    return onnx_model(&graph, OPSET);
+}

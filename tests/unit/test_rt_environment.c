@@ -3,8 +3,10 @@
  * What the environment lacks: platforms, devices, a home, the linker. Each test is a process of its own, because
  * drivers read the environment once. Those that need pocl pass where it is not the test's device.
  */
+#include "device/host_limits.h"
 #include "support/test_device.h"
 #include <fcntl.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -222,6 +224,130 @@ START_TEST(a_cache_folder_that_is_set_stays)
 }
 END_TEST
 
+static void stay_on_one_processor(void)
+{
+    cpu_set_t allowed, one;
+    int first = 0;
+    ck_assert_int_eq(sched_getaffinity(0, sizeof allowed, &allowed), 0);
+    while (!CPU_ISSET(first, &allowed))
+        first++;
+    CPU_ZERO(&one);
+    CPU_SET(first, &one);
+    ck_assert_int_eq(sched_setaffinity(0, sizeof one, &one), 0);
+}
+
+START_TEST(pocl_starts_as_many_threads_as_may_run)
+{
+    size_t count;
+    rnl_device_info infos[8];
+    unsetenv("POCL_MAX_PTHREAD_COUNT");
+    stay_on_one_processor();
+    test_ok(rnl_device_list(infos, 8, &count));
+    if (sysconf(_SC_NPROCESSORS_ONLN) > 1)
+        ck_assert_str_eq(getenv("POCL_MAX_PTHREAD_COUNT"), "1");
+    for (size_t i = 0; i < count && i < 8; i++)
+        if (strcmp(infos[i].platform, "Portable Computing Language") == 0)
+            ck_assert_uint_eq(infos[i].compute_units, 1);
+}
+END_TEST
+
+START_TEST(a_number_of_threads_that_is_set_stays)
+{
+    size_t count;
+    rnl_device_info info;
+    setenv("POCL_MAX_PTHREAD_COUNT", "3", 1);
+    stay_on_one_processor();
+    test_ok(rnl_device_list(&info, 1, &count));
+    ck_assert_str_eq(getenv("POCL_MAX_PTHREAD_COUNT"), "3");
+}
+END_TEST
+
+/* NULL where there is no pocl. */
+static rnl_device *open_pocl_alone(const char *spec, uint32_t compute_units)
+{
+    rnl_device_options options = RNL_DEVICE_OPTIONS_INIT;
+    rnl_device *device;
+    options.compute_units = compute_units;
+    unsetenv("POCL_MAX_PTHREAD_COUNT");
+    const rnl_status status = rnl_device_open_alone(spec, &options, &device);
+    if (status != RNL_NOT_FOUND)
+        test_ok(status);
+    return device;
+}
+
+START_TEST(a_process_is_held_to_the_share_that_it_names)
+{
+    cpu_set_t before, after;
+    ck_assert_int_eq(sched_getaffinity(0, sizeof before, &before), 0);
+    const int all = CPU_COUNT(&before);
+    if (all < 2 || rnl_host_cpus() != (uint32_t)all)
+        return; /* with less time than processors it is not bound to some */
+    rnl_device *device = open_pocl_alone("pthread/2.1", 0);
+    if (!device)
+        return;
+    const rnl_device_info *info = rnl_device_get_info(device);
+    ck_assert_int_eq(sched_getaffinity(0, sizeof after, &after), 0);
+    ck_assert_uint_eq(info->compute_units, (uint32_t)(all - all / 2));
+    ck_assert_uint_eq(info->first_unit, (uint32_t)(all / 2));
+    ck_assert_uint_eq(info->whole_units, (uint32_t)all);
+    ck_assert_int_eq(CPU_COUNT(&after), all - all / 2);
+    CPU_AND(&after, &after, &before);
+    ck_assert_int_eq(CPU_COUNT(&after), all - all / 2);
+    rnl_device_stats stats;
+    rnl_device_get_stats(device, &stats);
+    ck_assert_uint_lt(stats.pool_budget_bytes, info->global_memory_bytes);
+    rnl_device_release(device);
+}
+END_TEST
+
+/* As hwloc describes a machine of two nodes with a processor each. */
+START_TEST(a_process_is_held_to_a_numa_node)
+{
+    cpu_set_t before, after;
+    ck_assert_int_eq(sched_getaffinity(0, sizeof before, &before), 0);
+    if (!CPU_ISSET(1, &before) || rnl_host_cpus() < 2)
+        return;
+    setenv("HWLOC_SYNTHETIC", "numa:2 pu:1", 1);
+    setenv("HWLOC_THISSYSTEM", "1", 1);
+    rnl_device *device = open_pocl_alone("pthread/numa1", 0);
+    if (!device)
+        return;
+    ck_assert_int_eq(sched_getaffinity(0, sizeof after, &after), 0);
+    ck_assert(CPU_COUNT(&after) == 1 && CPU_ISSET(1, &after));
+    ck_assert_uint_eq(rnl_device_get_info(device)->compute_units, 1);
+    rnl_device_release(device);
+}
+END_TEST
+
+START_TEST(a_process_starts_no_more_threads_than_it_wants)
+{
+    cpu_set_t before, after;
+    ck_assert_int_eq(sched_getaffinity(0, sizeof before, &before), 0);
+    if (rnl_host_cpus() < 2)
+        return;
+    rnl_device *device = open_pocl_alone("pthread", 1);
+    if (!device)
+        return;
+    ck_assert_int_eq(sched_getaffinity(0, sizeof after, &after), 0);
+    ck_assert(CPU_EQUAL(&before, &after));
+    ck_assert_str_eq(getenv("POCL_MAX_PTHREAD_COUNT"), "1");
+    ck_assert_uint_eq(rnl_device_get_info(device)->compute_units, 1);
+    rnl_device_release(device);
+}
+END_TEST
+
+START_TEST(a_share_that_the_device_has_not_leaves_the_process_as_it_was)
+{
+    cpu_set_t before, after;
+    rnl_device *device;
+    ck_assert_int_eq(sched_getaffinity(0, sizeof before, &before), 0);
+    test_fails(RNL_NOT_FOUND, "no such device/2.1", rnl_device_open_alone("no such device/2.1", NULL, &device));
+    ck_assert_ptr_null(device);
+    ck_assert_int_eq(sched_getaffinity(0, sizeof after, &after), 0);
+    ck_assert(CPU_EQUAL(&before, &after));
+}
+END_TEST
+
 START_TEST(without_the_linker_pocl_is_not_opened)
 {
     rnl_status status;
@@ -259,6 +385,12 @@ int main(void)
     tcase_add_test(test_case, empty_variables_do_not_confuse);
     tcase_add_test(test_case, a_folder_of_somebody_else_is_not_taken);
     tcase_add_test(test_case, a_cache_folder_that_is_set_stays);
+    tcase_add_test(test_case, pocl_starts_as_many_threads_as_may_run);
+    tcase_add_test(test_case, a_number_of_threads_that_is_set_stays);
+    tcase_add_test(test_case, a_process_is_held_to_the_share_that_it_names);
+    tcase_add_test(test_case, a_process_is_held_to_a_numa_node);
+    tcase_add_test(test_case, a_process_starts_no_more_threads_than_it_wants);
+    tcase_add_test(test_case, a_share_that_the_device_has_not_leaves_the_process_as_it_was);
     tcase_add_test(test_case, without_the_linker_pocl_is_not_opened);
     tcase_add_test(test_case, without_a_path_pocl_is_not_opened);
     suite_add_tcase(suite, test_case);

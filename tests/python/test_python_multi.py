@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Several devices from Python: the test's device twice, each in a context of its own."""
+
+import concurrent.futures
+import unittest
+
+import numpy as np
+from onnx import helper, numpy_helper, TensorProto
+
+import package  # noqa: F401, finds the libraries
+import runnel
+
+WEIGHT = np.linspace(-1, 1, 8 * 5, dtype=np.float32).reshape(8, 5)
+
+
+def model(rows="n"):
+    graph = helper.make_graph(
+        [helper.make_node("MatMul", ["x", "w"], ["y"])], "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [rows, 8])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [rows, 5])], [numpy_helper.from_array(WEIGHT, "w")])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8).SerializeToString()
+
+
+def picture(rows):
+    return np.random.default_rng(rows).standard_normal((rows, 8)).astype(np.float32)
+
+
+class MultiTest(unittest.TestCase):
+    def check(self, session, rows):
+        x = picture(rows)
+        y, = session.run(None, {"x": x})
+        np.testing.assert_allclose(y, x.astype(np.float64) @ WEIGHT, rtol=1e-5, atol=1e-5)
+
+    def test_batches(self):
+        with runnel.open(model(), device=["0:0", "0:0"]) as session:
+            for rows in (0, 1, 2, 3, 7, 7, 31):
+                self.check(session, rows)
+            self.assertEqual(sum(row.share for row in session.shares()), 31)
+
+    def test_threads(self):
+        with runnel.open(model(), device="0:0,0:0") as session:
+            with concurrent.futures.ThreadPoolExecutor(4) as threads:
+                list(threads.map(lambda rows: self.check(session, rows), [1, 2, 3, 4] * 4))
+            futures = [session.submit(["y"], {"x": picture(2)}) for _ in range(8)]
+            for future in futures:
+                self.assertEqual(future.result()[0].shape, (2, 5))
+
+    def test_fixed_batch(self):
+        with runnel.open(model(4), device="0:0,0:0") as session:
+            self.check(session, 4)
+            with self.assertRaises(runnel.InvalidArgument):
+                session.run(None, {"x": picture(3)})
+            self.check(session, 4)
+
+    def test_one_device(self):
+        with runnel.open(model(), device="0:0") as session:
+            self.assertNotIsInstance(session, runnel.MultiSession)
+            self.check(session, 3)
+
+    def test_closed(self):
+        session = runnel.open(model(), device="0:0,0:0")
+        session.close()
+        session.close()
+        with self.assertRaises(runnel.FailedPrecondition):
+            session.run(None, {"x": picture(2)})
+        with self.assertRaises(runnel.NotFound):
+            runnel.open(model(), device="0:0,none of them")
+
+
+if __name__ == "__main__":
+    unittest.main()
