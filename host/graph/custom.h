@@ -5,6 +5,8 @@
 
 #include "graph/op.h"
 
+#include <pthread.h>
+
 typedef struct rnl_custom_entry {
     rnl_op_schema schema; /* names this entry as its `custom` */
     struct rnl_custom_entry *next;
@@ -31,6 +33,8 @@ rnl_custom_call rnl_custom_describe(const rnl_op_context *context);
 
 typedef struct rnl_custom_frame {
     struct rnl_custom_frame *outer; /* a callback may run another model */
+    struct rnl_custom_frame *newer, *older; /* of all threads */
+    pthread_t thread;
     const rnl_custom_entry *entry;
     const char *callback;
     bool has_reason; /* the thread's error is the callback's */
@@ -44,8 +48,8 @@ RNL_NODISCARD rnl_status rnl_custom_leave(rnl_custom_frame *frame, rnl_status st
 /* Marks the thread's error as the reason for which the callback fails. */
 rnl_status rnl_custom_reason(rnl_status status);
 
-/* Has signals that arise in the thread name its frame on the standard error; NULL: in none. */
-void rnl_custom_watch_signals(const rnl_custom_frame *frame);
-void rnl_custom_unwatch_signals(const rnl_custom_frame *outer);
+/* Between them, signals that arise in the thread name the frame on the standard error: the innermost of several. */
+void rnl_custom_watch_signals(rnl_custom_frame *frame);
+void rnl_custom_unwatch_signals(rnl_custom_frame *frame);
 
 #endif

@@ -23,7 +23,7 @@ void rnl_custom_enter(rnl_custom_frame *frame, const rnl_op_context *context, co
 rnl_status rnl_custom_leave(rnl_custom_frame *frame, rnl_status status)
 {
     innermost = frame->outer;
-    rnl_custom_unwatch_signals(frame->outer);
+    rnl_custom_unwatch_signals(frame);
     if (status == RNL_OK)
         return RNL_OK;
     if (frame->has_reason)

@@ -8,8 +8,10 @@
 #include "graph/custom.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -19,17 +21,26 @@ static const struct watched {
 } signals[] = {{SIGSEGV, "SIGSEGV"}, {SIGBUS, "SIGBUS"}, {SIGFPE, "SIGFPE"}, {SIGILL, "SIGILL"}, {SIGABRT, "SIGABRT"}};
 #define SIGNAL_COUNT (sizeof signals / sizeof *signals)
 
-/* Reading it in a handler must not allocate. */
-#ifdef __GLIBC__
-#define IN_PLACE __attribute__((tls_model("initial-exec")))
-#else
-#define IN_PLACE
-#endif
-static _Thread_local const rnl_custom_frame *volatile current IN_PLACE;
-
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static unsigned users; /* callbacks under way, of all threads */
 static struct sigaction previous[SIGNAL_COUNT];
+
+/* Those of all threads, the newest first. No thread-local variable: a handler must not allocate, and what makes one safe
+   there, the initial-exec model, keeps a library from being loaded at run time once the C library's spare room is gone. */
+static rnl_custom_frame *frames;
+static atomic_flag frames_held = ATOMIC_FLAG_INIT;
+
+static bool hold_frames(unsigned long tries)
+{
+    while (atomic_flag_test_and_set_explicit(&frames_held, memory_order_acquire))
+        if (--tries == 0)
+            return false;
+    return true;
+}
+
+static void let_frames_go(void)
+{
+    atomic_flag_clear_explicit(&frames_held, memory_order_release);
+}
 
 static void tell(const char *name, const rnl_custom_frame *frame)
 {
@@ -43,6 +54,19 @@ static void tell(const char *name, const rnl_custom_frame *frame)
     (void)!write(STDERR_FILENO, line, length + frame->length);
 }
 
+/* A signal that was sent may interrupt the thread that holds the list: then nothing is said. */
+static void tell_frame(const char *name)
+{
+    if (!hold_frames(1ul << 20))
+        return;
+    const rnl_custom_frame *frame = frames;
+    while (frame && !pthread_equal(frame->thread, pthread_self()))
+        frame = frame->older;
+    if (frame)
+        tell(name, frame);
+    let_frames_go();
+}
+
 static void on_signal(int number, siginfo_t *info, void *context)
 {
     const int error = errno;
@@ -50,8 +74,7 @@ static void on_signal(int number, siginfo_t *info, void *context)
     for (size_t i = 0; i < SIGNAL_COUNT; i++) {
         if (signals[i].number != number)
             continue;
-        if (current)
-            tell(signals[i].name, current);
+        tell_frame(signals[i].name);
         sigaction(number, &previous[i], NULL);
     }
     if (info->si_code <= 0) /* sent, so it does not come again by itself */
@@ -86,22 +109,34 @@ static void uninstall(size_t index)
         sigaction(signals[index].number, &previous[index], NULL);
 }
 
-void rnl_custom_watch_signals(const rnl_custom_frame *frame)
+void rnl_custom_watch_signals(rnl_custom_frame *frame)
 {
     pthread_mutex_lock(&lock);
-    for (size_t i = 0; i < SIGNAL_COUNT && users == 0; i++)
+    for (size_t i = 0; i < SIGNAL_COUNT && !frames; i++)
         install(i);
-    users++;
+    frame->thread = pthread_self();
+    frame->older = frames;
+    frame->newer = NULL;
+    hold_frames(ULONG_MAX);
+    if (frames)
+        frames->newer = frame;
+    frames = frame;
+    let_frames_go();
     pthread_mutex_unlock(&lock);
-    current = frame;
 }
 
-void rnl_custom_unwatch_signals(const rnl_custom_frame *outer)
+void rnl_custom_unwatch_signals(rnl_custom_frame *frame)
 {
-    current = outer;
     pthread_mutex_lock(&lock);
-    users--;
-    for (size_t i = 0; i < SIGNAL_COUNT && users == 0; i++)
+    hold_frames(ULONG_MAX);
+    if (frame->older)
+        frame->older->newer = frame->newer;
+    if (frame->newer)
+        frame->newer->older = frame->older;
+    else
+        frames = frame->older;
+    let_frames_go();
+    for (size_t i = 0; i < SIGNAL_COUNT && !frames; i++)
         uninstall(i);
     pthread_mutex_unlock(&lock);
 }

@@ -106,6 +106,11 @@ class Install(unittest.TestCase):
             self.assertEqual([symbol for symbol in shared if not symbol.startswith("rnl_")], [])
             self.assertEqual(sorted(shared), sorted(static))
 
+    def test_loadable_at_run_time(self):
+        """Of thread-local variables at a fixed place there is room for what the C library left spare, and no more."""
+        for name in ("runnel", "runnel-rt"):
+            self.assertNotIn("STATIC_TLS", call("readelf", "-d", self.installed(f"**/lib{name}.so")))
+
     def test_headers_alone(self):
         """Each header, and each _INIT macro in it, compiles by itself."""
         include = os.path.dirname(self.installed("include/runnel"))
@@ -149,6 +154,7 @@ class Install(unittest.TestCase):
                 call(os.path.join(build, f"{language}_runnel{kind}"), MODEL)
         plugin = os.path.join(build, "libplugin.so")
         self.assertIn("NODELETE", call("readelf", "-d", plugin))
+        self.assertNotIn("STATIC_TLS", call("readelf", "-d", plugin))
         for way in ("again", "exit-unreleased"):
             call(os.path.join(BUILD, "load_late"), plugin, MODEL, way)
 
