@@ -32,7 +32,7 @@ rnl_custom_call rnl_custom_describe(const rnl_op_context *context);
 /* ---- Around each call of a callback, by the thread that makes it ---- */
 
 typedef struct rnl_custom_frame {
-    struct rnl_custom_frame *outer; /* a callback may run another model */
+    struct rnl_custom_frame *outer;         /* a callback may run another model */
     struct rnl_custom_frame *newer, *older; /* of all threads */
     pthread_t thread;
     const rnl_custom_entry *entry;

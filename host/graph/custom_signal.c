@@ -24,8 +24,9 @@ static const struct watched {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct sigaction previous[SIGNAL_COUNT];
 
-/* Those of all threads, the newest first. No thread-local variable: a handler must not allocate, and what makes one safe
-   there, the initial-exec model, keeps a library from being loaded at run time once the C library's spare room is gone. */
+/* Those of all threads, the newest first. No thread-local variable: a handler must not allocate, and what makes one
+   safe there, the initial-exec model, keeps a library from being loaded at run time once the C library's spare room is
+   gone. */
 static rnl_custom_frame *frames;
 static atomic_flag frames_held = ATOMIC_FLAG_INIT;
 

@@ -16,6 +16,8 @@
 
 /* Never a flag that lets the compiler assume there is no NaN or infinity. */
 #define STANDARD_OPTIONS "-cl-std=CL1.2"
+/* Clang counts its warnings on the standard error of the process, and has some for vectors wider than the processor's. */
+#define OWN_OPTIONS STANDARD_OPTIONS " -w"
 
 /* Not every compiler takes the second of two standards. */
 static bool states_standard(const char *options)
@@ -27,7 +29,7 @@ static rnl_status get_text(const rnl_program *program, rnl_text *out_source, rnl
 {
     const char *options = program->options;
     if (program->file)
-        rnl_text_add(out_options, STANDARD_OPTIONS "%s",
+        rnl_text_add(out_options, OWN_OPTIONS "%s",
                      program->registry->device->asks_for_rounding ? " -cl-fp32-correctly-rounded-divide-sqrt" : "");
     else
         rnl_text_add(out_options, "%s-cl-kernel-arg-info", states_standard(options) ? "" : STANDARD_OPTIONS " ");

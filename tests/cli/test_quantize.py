@@ -15,6 +15,10 @@ from command import CommandTest
 
 node = helper.make_node
 
+with open("/proc/cpuinfo", encoding="ascii") as cpuinfo:
+    # Without them onnxruntime, optimising, adds pairs of products of bytes in 16 bits, which saturate.
+    HAS_VNNI = not {"avx512_vnni", "avx_vnni"}.isdisjoint(cpuinfo.read().split())
+
 
 def normal(rng, *shape):
     return (rng.normal(size=shape) / np.sqrt(np.prod(shape[1:], dtype=int) or 1)).astype(np.float32)
@@ -161,8 +165,9 @@ class QuantizeTest(CommandTest):
                 new = tensors(self.path("q.onnx"))
                 bound = self.layer_bound(weight, x.reshape(9, 24), new, "x", "y" if kind == "Conv" else None, "y", 0.51)
                 got = {"onnxruntime": run(self.path("q.onnx"), {"x": x})["y"],
-                       "fused": run(self.path("q.onnx"), {"x": x}, plain=False)["y"],
                        "runnel": self.outputs("q.onnx", "-i", "sets/0.npy")["y"]}
+                if HAS_VNNI:
+                    got["fused"] = run(self.path("q.onnx"), {"x": x}, plain=False)["y"]
                 for engine, values in got.items():
                     error = np.abs(values.reshape(9, 20) - expected)
                     self.assertTrue((error <= bound).all(), f"{kind} {activations} {engine}: {(error / bound).max()}")
