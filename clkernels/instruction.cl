@@ -3,12 +3,33 @@
 //
 // Defines, one of:
 //   VNNI     vpdpbusd of x86: sum + four products of unsigned bytes of x and signed bytes of y
+//   MADD     8 or 16 lanes of vpmaddwd of x86: as VNNI, in two steps of 16-bit integers
 //   BF16     vdpbf16ps of x86: sum + two products of bfloat16
 //   DP4A     dp4a.u32.s32 of PTX: as VNNI, of one lane
 //   DOT      cl_khr_integer_dot_product: as VNNI
 // gpu: never
 // check:
-#if defined(VNNI)
+// check: -DMADD=8
+#if defined(MADD)
+#define MADD_ROWS 1
+#define MADD_NB 1
+#define MADD_PANEL 16
+#include "madd.clh"
+#define ADD_PRODUCTS(sum, x, y)                                                                                        \
+    do {                                                                                                               \
+        madd_uints of_sum[MADD_HALVES], of_x[MADD_HALVES], of_y[MADD_HALVES];                                          \
+        uint16 whole[1] = {as_uint16(sum)}, whole_x[1] = {as_uint16(x)}, whole_y[1] = {as_uint16(y)};                  \
+        split_sums(of_sum, whole);                                                                                     \
+        split_sums(of_x, whole_x);                                                                                     \
+        split_sums(of_y, whole_y);                                                                                     \
+        for (int i = 0; i < MADD_HALVES; i++) {                                                                        \
+            ADD_PAIRS(of_sum[i], UNSIGNED_EVEN(of_x[i]), SIGNED_EVEN(of_y[i]));                                        \
+            ADD_PAIRS(of_sum[i], UNSIGNED_ODD(of_x[i]), SIGNED_ODD(of_y[i]));                                          \
+        }                                                                                                              \
+        join_sums(whole, of_sum);                                                                                      \
+        sum = as_int16(whole[0]);                                                                                      \
+    } while (0)
+#elif defined(VNNI)
 #define ADD_PRODUCTS(sum, x, y) __asm__("vpdpbusd %2,%1,%0" : "+v"(sum) : "v"(x), "v"(y))
 #elif defined(BF16)
 #define ADD_PRODUCTS(sum, x, y) __asm__("vdpbf16ps %2,%1,%0" : "+v"(sum) : "v"(x), "v"(y))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolution of 8-bit integers for CPUs with x86's vpdpbusd, requantised to 8 bits: a tile of P pixels and 32 channels of
-// the result in registers, one work-item a work-group. Windows are read from the image itself, four channels at a time.
+// Convolution of 8-bit integers for CPUs with x86's vpdpbusd or vpmaddwd, requantised to 8 bits: a tile of P pixels and 16
+// or 32 channels of the result in registers, one work-item a work-group. Windows are read from the image itself, four channels at a time.
 //
 // Pixels are counted over the whole batch, so that a tile may span rows and images. Each pixel of a tile has a pointer
 // of its own into src; where a tap falls into padding, it points to zero points, and the inner loop knows nothing of
@@ -8,12 +8,14 @@
 //
 // gpu: never
 // Defines:
-//   VNNI  with the instruction; else in plain C
+//   VNNI  with vpdpbusd; else
+//   MADD  with vpmaddwd, of 8 or 16 lanes; else in plain C
 //   T_A   I8 or U8: src's
 //   P     pixels of a tile, up to 16
 //   SUM   to each result another quantised tensor is added, and the sum quantised, as qmap.cl's OP_ADD does
 // check: -DT_A=U8 -DP=14
 // check: -DT_A=I8 -DP=4 -DSUM
+// check: -DT_A=U8 -DP=6 -DMADD=8
 #include "common.clh"
 #include "index.clh"
 #include "lanes.clh"
@@ -22,11 +24,23 @@
 #endif
 #define PANEL 32
 #define W 16
+#if defined(MADD) && MADD == 8
+#define NB 1
+#else
 #define NB 2
+#endif
+#define BLOCK (W * NB)
 #define MAX_BLOCKS 16     // of a work-item, as in qconv_panel.c
 #define MAX_CHANNELS 4096 // likewise
 #define MAX_TAPS 64       // likewise
 #define FLIP (IS_UNSIGNED(T_A) ? 0u : 0x80808080u)
+
+#ifdef MADD
+#define MADD_ROWS P
+#define MADD_NB NB
+#define MADD_PANEL PANEL
+#include "madd.clh"
+#endif
 
 // sum += of each lane four products of unsigned bytes of x and signed bytes of y.
 #ifdef VNNI
@@ -64,6 +78,18 @@ typedef struct run_pixels {
 static inline void accumulate(uint16 sum[P * NB], __global const uchar *const pixel[P], __global const int *weight,
                               int fours)
 {
+#ifdef MADD
+    madd_uints now[MADD_SUMS];
+    split_sums(now, sum);
+    for (int first = 0; first < fours; first += MADD_CHUNK) {
+        const int count = min(fours - first, MADD_CHUNK);
+        wide_rows wide;
+        for (int p = 0; p < P; p++)
+            widen(&wide, p, 0, pixel[p] + 4 * first, count, FLIP);
+        add_wide(now, &wide, weight + first * PANEL, count);
+    }
+    join_sums(sum, now);
+#else
     for (int c = 0; c < fours; c++) {
         const uint16 y0 = as_uint16(vload16(0, weight)), y1 = as_uint16(vload16(1, weight));
         weight += PANEL;
@@ -74,6 +100,7 @@ static inline void accumulate(uint16 sum[P * NB], __global const uchar *const pi
             ADD_PRODUCTS(sum[p * NB + 1], x, y1);
         }
     }
+#endif
 }
 
 #ifdef SUM
@@ -186,8 +213,8 @@ static inline uint16 finish(uint16 sum, float16 scale, const tile_end *end ADDEN
 
 // What is added to the sums of a work-item's channels, and what scales them.
 typedef struct item_channels {
-    int added[MAX_BLOCKS * PANEL];
-    float scale[MAX_BLOCKS * PANEL];
+    int added[MAX_BLOCKS * BLOCK];
+    float scale[MAX_BLOCKS * BLOCK];
 } item_channels;
 
 // 16 numbers, `step` apart, of which the first `left` are there; 0 for the others.
@@ -205,19 +232,21 @@ static inline int16 load_ints(__global const int *p, int step, int left)
 
 #define LOAD_CHANNELS(p, step) load_ints((__global const int *)p + (p##_offset + c * (step)), step, left)
 
-// Stores the results of 32 channels from `channel` on, of which `count` are there.
-static inline void store_block(__global uchar *dst, const uint16 sum[P * NB], const run_pixels *run, float16 scale0,
-                               float16 scale1, const tile_end *end, int channel, int count ADDENDS)
+// Stores the results of a block of channels from `channel` on, of which `count` are there.
+static inline void store_block(__global uchar *dst, const uint16 sum[P * NB], const run_pixels *run,
+                               const float16 scale[NB], const tile_end *end, int channel, int count ADDENDS)
 {
     uint16 result[P * NB]; // a copy, for a loop that need not be unrolled: it compiles much faster
 #pragma unroll
     for (int i = 0; i < P * NB; i++)
         result[i] = sum[i];
     for (int p = run->begin; p < run->end; p++) {
-        if (count >= PANEL) {
+        if (count >= BLOCK) {
             const int at = run->place[p] + channel;
-            STORE_BYTES(16, dst, at, finish(result[p * NB], scale0, end PASS_ADDEND(channel)));
-            STORE_BYTES(16, dst, at + W, finish(result[p * NB + 1], scale1, end PASS_ADDEND(channel + W)));
+            STORE_BYTES(16, dst, at, finish(result[p * NB], scale[0], end PASS_ADDEND(channel)));
+#if NB == 2
+            STORE_BYTES(16, dst, at + W, finish(result[p * NB + 1], scale[1], end PASS_ADDEND(channel + W)));
+#endif
             continue;
         }
         for (int j = 0; j * W < count; j++) {
@@ -228,7 +257,7 @@ static inline void store_block(__global uchar *dst, const uint16 sum[P * NB], co
             for (int i = 0; i < W; i++)
                 others[i] = i < lanes ? addend[run->addend_place[p] + c + i] : 0;
 #endif
-            vstore16(finish(result[p * NB + j], j ? scale1 : scale0, end PASS_LANES), 0, bytes);
+            vstore16(finish(result[p * NB + j], scale[j], end PASS_LANES), 0, bytes);
             for (int i = 0; i < lanes; i++)
                 dst[run->place[p] + c + i] = (uchar)bytes[i];
         }
@@ -268,7 +297,7 @@ static inline void store_block(__global uchar *dst, const uint16 sum[P * NB], co
 #endif
 
 // dst_size and src_size are (depth, rows, columns, channels), taps, stride, dilation and pad (depth, rows, columns, …),
-// and strides (image, depth, row, column). flags: see above; pixels; runs of P pixels, and blocks of 32 channels, of a
+// and strides (image, depth, row, column). flags: see above; pixels; runs of P pixels, and blocks of channels, of a
 // work-item; 0; strides of bias and b_scale; integers of a panel of weights.
 __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void
 qconv_panel(KERNEL_ARGUMENTS SUM_ARGUMENTS, int4 dst_size, int4 src_size, int4 taps, int4 stride, int4 dilation, int4 pad,
@@ -276,7 +305,7 @@ qconv_panel(KERNEL_ARGUMENTS SUM_ARGUMENTS, int4 dst_size, int4 src_size, int4 t
 {
     const int first_run = (int)get_global_id(0) * flags.s2, first_block = (int)get_global_id(1) * flags.s3;
     const int end_run = min(first_run + flags.s2, (flags.s1 + P - 1) / P);
-    const int end_block = min(first_block + flags.s3, (dst_size.w + PANEL - 1) / PANEL);
+    const int end_block = min(first_block + flags.s3, (dst_size.w + BLOCK - 1) / BLOCK);
     __global const int *panels = weight + weight_offset;
 
     const uint zero_of_a = (uint)((HAS(HAS_ZA) ? za[za_offset] : 0) ^ (FLIP & 255u));
@@ -285,7 +314,7 @@ qconv_panel(KERNEL_ARGUMENTS SUM_ARGUMENTS, int4 dst_size, int4 src_size, int4 t
     FIND_END
 
     item_channels of;
-    for (int c = first_block * PANEL, i = 0; c < end_block * PANEL; c += W, i++) {
+    for (int c = first_block * BLOCK, i = 0; c < end_block * BLOCK; c += W, i++) {
         const int left = dst_size.w - c;
         const uint16 from = HAS(HAS_BIAS) ? as_uint16(LOAD_CHANNELS(bias, flags.s5)) : (uint16)(0);
         const float16 scale = HAS(HAS_B_SCALE) ? as_float16(LOAD_CHANNELS(b_scale, flags.s6)) : (float16)(1.0f);
@@ -314,17 +343,19 @@ qconv_panel(KERNEL_ARGUMENTS SUM_ARGUMENTS, int4 dst_size, int4 src_size, int4 t
         find_taps(&run, (ulong)(src + src_offset), (ulong)padding, n, d, h, w, src_size, taps, stride, dilation, pad,
                   src_stride);
         for (int block = first_block; block < end_block; block++) {
-            const int of_item = (block - first_block) * NB, channel = block * PANEL;
-            const uint16 added0 = as_uint16(vload16(of_item, of.added)), added1 = as_uint16(vload16(of_item + 1, of.added));
-            const float16 scale0 = vload16(of_item, of.scale), scale1 = vload16(of_item + 1, of.scale);
+            const int of_item = (block - first_block) * NB, channel = block * BLOCK;
+            float16 scale[NB];
             uint16 sum[P * NB];
 #pragma unroll
-            for (int p = 0; p < P; p++) {
-                sum[p * NB] = added0;
-                sum[p * NB + 1] = added1;
+            for (int j = 0; j < NB; j++) {
+                const uint16 added = as_uint16(vload16(of_item + j, of.added));
+                scale[j] = vload16(of_item + j, of.scale);
+#pragma unroll
+                for (int p = 0; p < P; p++)
+                    sum[p * NB + j] = added;
             }
-            accumulate_taps(sum, &run, panels + (block * flags.s7 + PANEL));
-            store_block(dst, sum, &run, scale0, scale1, &end, channel, dst_size.w - channel PASS_ADDENDS);
+            accumulate_taps(sum, &run, panels + (channel / PANEL * flags.s7 + PANEL + channel % PANEL));
+            store_block(dst, sum, &run, scale, &end, channel, dst_size.w - channel PASS_ADDENDS);
         }
     }
 }

@@ -4,13 +4,15 @@
 //
 // Defines:
 //   T_DST, INDEX64, STAGES …  see qgemm.clh
-//   VNNI     with x86's vpdpbusd; else in float, which holds sums of a few hundred products exactly
+//   VNNI     with x86's vpdpbusd; else
+//   MADD     with x86's vpmaddwd, of 8 or 16 lanes; else in float, which holds sums of a few hundred products exactly
 //   T_A      I8 or U8, with VNNI: signed bytes of a are flipped on the way
 //   R        rows of dst that a work-item computes
-//   W        elements of a vector: 4, 8 or 16 (with VNNI: 16)
+//   W        elements of a vector: 4, 8 or 16 (with VNNI or MADD: 16)
 //   NB       vectors of columns that a work-item computes; W * NB divides 32
 //   LANES    results are stored one by one
 // check: -DT_DST=I32 -DR=4 -DW=16 -DNB=2
+// check: -DT_DST=I32 -DR=6 -DW=16 -DNB=1 -DMADD=8
 // check: -DT_DST=U8 -DR=2 -DW=8 -DNB=2 -DINDEX64
 // check: -DT_DST=U8 -DR=2 -DW=4 -DNB=2 -DLANES
 // check: -DT_DST=F32 -DR=1 -DW=16 -DNB=2 -DSTAGES=1 -DS1=OP_ADD(v0,y0) -DOPERANDS=1 -DT_Y0=F16 -DY0_STEP=1
@@ -26,10 +28,12 @@
 #include "qgemm.clh"
 #define PANEL 32
 
+#ifndef MADD
 static inline uint load_four(__global const uchar *p)
 {
     return as_uint(vload4(0, p));
 }
+#endif
 
 // The first `count` of four bytes, the others 0.
 static inline uint load_part(__global const uchar *p, int count)
@@ -118,6 +122,37 @@ static inline void add_rows(uint sum[R], __global const uchar *const rows[R], id
 #define LESS 128u
 #endif
 #else
+#ifdef MADD
+#define MADD_ROWS R
+#define MADD_NB NB
+#define MADD_PANEL PANEL
+#include "madd.clh"
+
+static inline void multiply(UINTS sum[R * NB], __global const uchar *const rows[R], __global const int *b, idx_t depth,
+                            int flip)
+{
+    const uint flips = (uint)flip * 0x01010101u;
+    madd_uints now[MADD_SUMS];
+    wide_rows wide;
+#pragma unroll
+    for (int i = 0; i < MADD_SUMS; i++)
+        now[i] = 0;
+    for (idx_t k = 0; k < depth; k += 4 * MADD_CHUNK) {
+        const int count = (int)min(depth - k, (idx_t)(4 * MADD_CHUNK)), whole = count / 4;
+        for (int r = 0; r < R; r++) {
+            widen(&wide, r, 0, rows[r] + k, whole, flips);
+            if (count & 3) {
+                const uint last = load_part(rows[r] + (k + 4 * whole), count & 3) ^ flips;
+                wide.even[r * MADD_STRIDE + whole] = UNSIGNED_EVEN(last);
+                wide.odd[r * MADD_STRIDE + whole] = UNSIGNED_ODD(last);
+            }
+        }
+        add_wide(now, &wide, b, (count + 3) / 4);
+        b += MADD_CHUNK * PANEL;
+    }
+    join_sums(sum, now);
+}
+#else
 // 255 * 128 * 512 < 2^24
 #define EXACT_ROWS 512
 
@@ -166,6 +201,7 @@ static inline void multiply(UINTS sum[R * NB], __global const uchar *const rows[
             sum[i] += PASTE2_(as_uint, W)(PASTE2_(convert_int, W)(part[i]));
     }
 }
+#endif
 
 static inline void add_rows(uint sum[R], __global const uchar *const rows[R], idx_t depth, int flip)
 {

@@ -16,7 +16,8 @@
 
 /* Never a flag that lets the compiler assume there is no NaN or infinity. */
 #define STANDARD_OPTIONS "-cl-std=CL1.2"
-/* Clang counts its warnings on the standard error of the process, and has some for vectors wider than the processor's. */
+/* Clang counts its warnings on the standard error of the process, and has some for vectors wider than the processor's.
+ */
 #define OWN_OPTIONS STANDARD_OPTIONS " -w"
 
 /* Not every compiler takes the second of two standards. */

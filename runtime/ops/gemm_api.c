@@ -168,7 +168,7 @@ void rnl_gemm_get_info(const rnl_gemm *gemm, rnl_gemm_info *out_info)
 
 size_t rnl_gemm_implementations(const char **out_names, size_t capacity)
 {
-    static const char *const of_integers[] = {"vnni", "dot"}; /* the others have names that floats' have too */
+    static const char *const of_integers[] = {"vnni", "madd", "dot"}; /* the others have names that floats' have too */
     size_t count = rnl_gemm_names(out_names, capacity);
     for (size_t i = 0; i < sizeof of_integers / sizeof *of_integers; ++i, ++count)
         if (count < capacity)

@@ -41,6 +41,10 @@ static bool may_have(const rnl_device *device, rnl_instruction which)
 #if defined(__x86_64__)
     if (which == RNL_INSTRUCTION_VNNI)
         return is_pocl(device) && device->vector_width == LANES && __builtin_cpu_supports("avx512vnni");
+    if (which == RNL_INSTRUCTION_MADD8)
+        return is_pocl(device) && device->vector_width == LANES / 2 && __builtin_cpu_supports("avx2");
+    if (which == RNL_INSTRUCTION_MADD16)
+        return is_pocl(device) && device->vector_width == LANES && __builtin_cpu_supports("avx512bw");
     if (which == RNL_INSTRUCTION_BF16)
         return is_pocl(device) && device->vector_width == LANES && __builtin_cpu_supports("avx512bf16");
 #endif
@@ -166,4 +170,13 @@ bool rnl_device_runs(const rnl_device *device, rnl_instruction which)
     if (!(atomic_load(&found->instructions) & tried))
         atomic_fetch_or(&found->instructions, tried | (rnl_instruction_try(found, which) ? right : 0));
     return (atomic_load(&found->instructions) & right) != 0;
+}
+
+rnl_instruction rnl_device_multiplies_bytes(const rnl_device *device)
+{
+    static const rnl_instruction best_first[] = {RNL_INSTRUCTION_VNNI, RNL_INSTRUCTION_MADD16, RNL_INSTRUCTION_MADD8};
+    for (size_t i = 0; i < sizeof best_first / sizeof *best_first; ++i)
+        if (rnl_device_runs(device, best_first[i]))
+            return best_first[i];
+    return RNL_INSTRUCTION_COUNT;
 }

@@ -12,6 +12,8 @@
 /* clang-format off */
 #define RNL_INSTRUCTION_LIST(X) \
     X(VNNI, "VNNI")             /* vpdpbusd on 16 lanes */ \
+    X(MADD8, "MADD=8")          /* vpmaddwd on 8 lanes */ \
+    X(MADD16, "MADD=16")        /* and on 16 */ \
     X(BF16, "BF16")             /* vdpbf16ps on 16 lanes */ \
     X(DP4A, "DP4A")             /* of NVIDIA's GPUs */ \
     X(DOT, "DOT -cl-std=CL3.0") /* cl_khr_integer_dot_product */
@@ -28,6 +30,8 @@ typedef enum rnl_instruction {
  * environment. Any thread.
  */
 RNL_API bool rnl_device_runs(const rnl_device *device, rnl_instruction which);
+/* The best of those that multiply bytes in vectors of a CPU; RNL_INSTRUCTION_COUNT where it has none. */
+rnl_instruction rnl_device_multiplies_bytes(const rnl_device *device);
 /* What its kernels are compiled with: "VNNI". */
 const char *rnl_instruction_define(rnl_instruction which);
 /* Tries it now, on devices where that is worthwhile: it compiles, runs and gives the values that it should. */

@@ -82,7 +82,7 @@ bool rnl_qconv_panel_applies(rnl_device *device, const rnl_qconv_params *params,
     const bool bytes =
         (src->dtype == RNL_U8 || src->dtype == RNL_I8) && weight->dtype == RNL_I8 && dst->dtype == src->dtype;
     if (!bytes || existing(params->weight_zero_point) || (mode && strcmp(mode, "columns") == 0) ||
-        !rnl_device_runs(device, RNL_INSTRUCTION_VNNI) || !fits_shapes(params, src, weight, dst) ||
+        rnl_device_multiplies_bytes(device) == RNL_INSTRUCTION_COUNT || !fits_shapes(params, src, weight, dst) ||
         !fits_end(views, dst) || rnl_views_check(checked, 2, &index64) != RNL_OK ||
         rnl_views_check(views, VIEWS, &index64_end) != RNL_OK)
         return false;
@@ -93,13 +93,13 @@ bool rnl_qconv_panel_applies(rnl_device *device, const rnl_qconv_params *params,
 
 /* ---- the step --------------------------------------------------------------------------------------------------- */
 
-/* Images of 7 x 7 leave none over with 10 pixels a tile. */
-static int64_t pixels_of_tile(int64_t pixels)
+/* Images of 7 x 7 leave (almost) none over with fewer pixels a tile. */
+static int64_t pixels_of_tile(int64_t most, int64_t fewer, int64_t pixels)
 {
-    const int64_t wide = (pixels + MOST_PIXELS - 1) / MOST_PIXELS * MOST_PIXELS, narrow = (pixels + 9) / 10 * 10;
+    const int64_t wide = rnl_divide_up(pixels, most) * most, narrow = rnl_divide_up(pixels, fewer) * fewer;
     if (pixels <= 4)
         return 4;
-    return (wide - narrow) * 10 > pixels ? 10 : MOST_PIXELS;
+    return (wide - narrow) * 10 > pixels ? fewer : most;
 }
 
 /* Runs of pixels and blocks of channels of a work-item. */
@@ -108,9 +108,9 @@ typedef struct parts {
     int64_t each_run, each_block; /* of a work-item */
 } parts;
 
-static parts split(const rnl_device *device, int64_t pixels, int64_t tile, int64_t filters, int64_t block_bytes)
+static parts split(const rnl_device *device, int64_t runs, int64_t blocks, int64_t block_bytes)
 {
-    parts p = {.runs = rnl_divide_up(pixels, tile), .blocks = rnl_divide_up(filters, RNL_QGEMM_PANEL)};
+    parts p = {.runs = runs, .blocks = blocks};
     const int64_t items = ITEMS * (int64_t)device->info.compute_units;
     int64_t most = BLOCK_BYTES / block_bytes;
     most = most < 1 ? 1 : most > MAX_BLOCKS ? MAX_BLOCKS : most;
@@ -179,11 +179,16 @@ rnl_status rnl_op_qconv_panel(rnl_step_list *list, const rnl_qconv_params *param
         return RNL_OK;
     const int64_t filters = dst->shape[1], pixels = rnl_view_elements(dst) / filters;
     const int64_t depth = rnl_view_elements(weight) / filters;
-    const int64_t panel = (1 + depth / 4) * RNL_QGEMM_PANEL, tile = pixels_of_tile(pixels);
-    const parts p = split(list->device, pixels, tile, filters, 4 * panel);
+    const rnl_instruction instruction = rnl_device_multiplies_bytes(list->device);
+    const bool halves = instruction == RNL_INSTRUCTION_MADD8; /* half the registers, of half the width */
+    const int64_t panel = (1 + depth / 4) * RNL_QGEMM_PANEL, block = RNL_QGEMM_PANEL / (halves ? 2 : 1);
+    const int64_t tile = halves ? pixels_of_tile(6, 5, pixels) : pixels_of_tile(MOST_PIXELS, 10, pixels);
+    const parts p = split(list->device, rnl_divide_up(pixels, tile), rnl_divide_up(filters, block),
+                          4 * panel * block / RNL_QGEMM_PANEL);
     list_views(params, end, views);
     rnl_step_begin(&step, list, "qconv:panel", false);
-    rnl_step_define(&step, "VNNI -DT_A=%s -DP=%lld", rnl_dtype_define(src->dtype), (long long)tile);
+    rnl_step_define(&step, "%s -DT_A=%s -DP=%lld", rnl_instruction_define(instruction), rnl_dtype_define(src->dtype),
+                    (long long)tile);
     if (views[ADDEND])
         rnl_step_define(&step, "SUM");
     int32_t flags[8] = {0,

@@ -14,6 +14,7 @@ static bool reads_b(const rnl_device *device, const void *problem)
 
 static const rnl_implementation implementations[] = {
     {"qgemm:vnni", rnl_qgemm_vnni_applies, rnl_qgemm_panel_pays, rnl_qgemm_vnni_append},
+    {"qgemm:madd", rnl_qgemm_madd_applies, rnl_qgemm_panel_pays, rnl_qgemm_madd_append},
     {"qgemm:dot", rnl_qgemm_dot_applies, rnl_qgemm_dot_pays, rnl_qgemm_dot_append},
     {"qgemm:panel", rnl_qgemm_panel_applies, rnl_qgemm_panel_pays, rnl_qgemm_panel_append},
     {"qgemm:portable", reads_b, NULL, rnl_qgemm_portable_append},

@@ -29,9 +29,9 @@ typedef struct rnl_qgemm_params {
  * type's lowest value computed in float32 where there are scales, with the sum rounded to it first. Batch dimensions of
  * a and b broadcast to dst's. Ranks of a and b >= 2. Any strides; transposes are strides. K = 0 gives sums of 0.
  *
- * Implementations, best first: qgemm:vnni (pocl on processors that have the instruction), qgemm:dot (GPUs with dot
- * products of packed bytes), qgemm:panel, which all read b as rnl_op_qgemm_pack writes it, and qgemm:portable.
- * RUNNEL_QGEMM=vnni|dot|panel|portable in the environment forces one where it applies.
+ * Implementations, best first: qgemm:vnni and qgemm:madd (pocl on processors that have the instruction), qgemm:dot
+ * (GPUs with dot products of packed bytes), qgemm:panel, which all read b as rnl_op_qgemm_pack writes it, and
+ * qgemm:portable. RUNNEL_QGEMM=vnni|madd|dot|panel|portable in the environment forces one where it applies.
  */
 RNL_API RNL_NODISCARD rnl_status rnl_op_qgemm(rnl_step_list *list, const rnl_qgemm_params *params, const rnl_view *a,
                                               const rnl_view *b, const rnl_view *dst);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The form in which qgemm:vnni, qgemm:dot and qgemm:panel read their second factor (clkernels/qgemm_pack.cl). Internal
- * to the family.
+ * The form in which qgemm:vnni, qgemm:madd, qgemm:dot and qgemm:panel read their second factor
+ * (clkernels/qgemm_pack.cl). Internal to the family.
  *
  * Each matrix as panels of 32 columns, one behind the other: a row of the columns' sums, then a row for each four of k.
  * Matrices lie as in a dense row-major tensor; those that a view repeats are one.

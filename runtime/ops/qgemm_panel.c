@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Products whose second factor is in panels (qgemm_pack.h), packed before or here: by x86's vpdpbusd, by dot products
- * of packed bytes, and in float. Rows of the first factor are read as they are, or copied where their bytes lie apart.
+ * Products whose second factor is in panels (qgemm_pack.h), packed before or here: by x86's vpdpbusd or vpmaddwd, by
+ * dot products of packed bytes, and in float. Rows of the first factor are read as they are, or copied where their
+ * bytes lie apart.
  */
 #include "base/status.h"
 #include "ops/deterministic.h"
@@ -123,12 +124,26 @@ static int64_t tile_rows(int64_t most, int64_t m)
     return m >= most ? most : m <= 1 ? 1 : m <= 2 ? 2 : m <= 4 ? 4 : most;
 }
 
+/* How a CPU multiplies; sums and what is multiplied fill its registers. */
+typedef struct vectors {
+    rnl_instruction instruction; /* RNL_INSTRUCTION_COUNT: floats */
+    int64_t width, count, most_rows;
+} vectors;
+
+static vectors vectors_of(const rnl_device *device, rnl_instruction instruction)
+{
+    if (instruction == RNL_INSTRUCTION_COUNT)
+        return (vectors){instruction, device->vector_width, 2, device->vector_width < 16 ? 4 : 8};
+    const bool halves = instruction == RNL_INSTRUCTION_MADD8; /* 16 elements are two registers */
+    return (vectors){instruction, 16, halves ? 1 : 2, halves ? 6 : 8};
+}
+
 /* Rows of a tile. With seven instead of eight a row costs a little more, but images of 7 x 7 leave none over. */
-static int64_t rows_of(int64_t width, int64_t m)
+static int64_t rows_of(const vectors *v, int64_t m)
 {
     const int64_t left_of_8 = (8 - m % 8) % 8, left_of_7 = (7 - m % 7) % 7;
-    if (width < 16)
-        return tile_rows(4, m);
+    if (v->most_rows < 8)
+        return tile_rows(v->most_rows, m);
     return m > 8 && (left_of_8 - left_of_7) * 32 > m ? 7 : tile_rows(8, m);
 }
 
@@ -144,24 +159,26 @@ static int32_t tiles_of(const rnl_device *device, const rnl_qgemm_problem *p, in
     return tiles;
 }
 
-static rnl_status append_vectors(rnl_step_list *list, const char *name, const rnl_qgemm_problem *given, bool vnni)
+static rnl_status append_vectors(rnl_step_list *list, const char *name, const rnl_qgemm_problem *given, vectors v)
 {
     ready r;
     rnl_step_builder step;
     size_t local[3];
     TRY(prepare(list, given, &r));
     const rnl_qgemm_problem *p = &r.problem;
-    const int64_t width = vnni ? 16 : list->device->vector_width, rows = rows_of(width, p->m);
+    const int64_t rows = rows_of(&v, p->m);
     const rnl_qgemm_grid grid = {.rows_first = rnl_device_is_cpu(list->device),
                                  .tiles = tiles_of(list->device, p, rows)};
     const size_t row_tiles = (size_t)((p->m - 1) / (rows * grid.tiles) + 1);
-    const size_t column_tiles = (size_t)((p->n - 1) / (2 * width) + 1);
+    const size_t column_tiles = (size_t)((p->n - 1) / (v.count * v.width) + 1);
     const size_t items[3] = {grid.rows_first ? row_tiles : column_tiles, grid.rows_first ? column_tiles : row_tiles,
                              (size_t)rnl_dims_elements(&p->batch)};
     rnl_step_begin(&step, list, name, p->index64);
-    if (vnni)
-        rnl_step_define(&step, "VNNI -DT_A=%s", rnl_dtype_define(p->a->dtype));
-    rnl_step_define(&step, "R=%lld -DW=%lld -DNB=2", (long long)rows, (long long)width);
+    if (v.instruction != RNL_INSTRUCTION_COUNT)
+        rnl_step_define(&step, "%s", rnl_instruction_define(v.instruction));
+    if (v.instruction == RNL_INSTRUCTION_VNNI)
+        rnl_step_define(&step, "T_A=%s", rnl_dtype_define(p->a->dtype));
+    rnl_step_define(&step, "R=%lld -DW=%lld -DNB=%lld", (long long)rows, (long long)v.width, (long long)v.count);
     if (!rnl_qgemm_takes_vectors(p))
         rnl_step_define(&step, "LANES");
     rnl_qgemm_add_common(&step, p, &grid);
@@ -177,7 +194,22 @@ bool rnl_qgemm_vnni_applies(const rnl_device *device, const void *data)
 
 rnl_status rnl_qgemm_vnni_append(rnl_step_list *list, const char *name, const void *problem)
 {
-    return append_vectors(list, name, problem, true);
+    return append_vectors(list, name, problem, vectors_of(list->device, RNL_INSTRUCTION_VNNI));
+}
+
+static rnl_instruction madd_of(const rnl_device *device)
+{
+    return rnl_device_runs(device, RNL_INSTRUCTION_MADD16) ? RNL_INSTRUCTION_MADD16 : RNL_INSTRUCTION_MADD8;
+}
+
+bool rnl_qgemm_madd_applies(const rnl_device *device, const void *data)
+{
+    return rnl_qgemm_panel_applies(device, data) && rnl_device_runs(device, madd_of(device));
+}
+
+rnl_status rnl_qgemm_madd_append(rnl_step_list *list, const char *name, const void *problem)
+{
+    return append_vectors(list, name, problem, vectors_of(list->device, madd_of(list->device)));
 }
 
 /* ---- dot products of packed bytes ------------------------------------------------------------------------------- */
@@ -233,6 +265,7 @@ rnl_status rnl_qgemm_dot_append(rnl_step_list *list, const char *name, const voi
 /* Vectors for CPUs; neighbouring work-items for neighbouring columns on GPUs. */
 rnl_status rnl_qgemm_panel_append(rnl_step_list *list, const char *name, const void *problem)
 {
-    return list->device->info.type == RNL_DEVICE_GPU ? append_lanes(list, name, problem, NULL)
-                                                     : append_vectors(list, name, problem, false);
+    return list->device->info.type == RNL_DEVICE_GPU
+               ? append_lanes(list, name, problem, NULL)
+               : append_vectors(list, name, problem, vectors_of(list->device, RNL_INSTRUCTION_COUNT));
 }

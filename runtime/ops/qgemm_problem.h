@@ -63,6 +63,8 @@ rnl_status rnl_qgemm_end(rnl_step_builder *step, const rnl_qgemm_problem *proble
 int64_t rnl_qgemm_panel_scratch(const rnl_qgemm_problem *problem);
 bool rnl_qgemm_vnni_applies(const rnl_device *device, const void *problem);
 rnl_status rnl_qgemm_vnni_append(rnl_step_list *list, const char *name, const void *problem);
+bool rnl_qgemm_madd_applies(const rnl_device *device, const void *problem);
+rnl_status rnl_qgemm_madd_append(rnl_step_list *list, const char *name, const void *problem);
 bool rnl_qgemm_dot_applies(const rnl_device *device, const void *problem);
 bool rnl_qgemm_dot_pays(const rnl_device *device, const void *problem);
 rnl_status rnl_qgemm_dot_append(rnl_step_list *list, const char *name, const void *problem);

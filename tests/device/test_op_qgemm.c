@@ -6,17 +6,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const implementations[] = {"qgemm:vnni", "qgemm:dot", "qgemm:panel", "qgemm:portable"};
-#define COUNT 4
-#define PORTABLE 3
+static const char *const implementations[] = {"qgemm:vnni", "qgemm:madd", "qgemm:dot", "qgemm:panel", "qgemm:portable"};
+#define COUNT 5
+#define PORTABLE 4
 static const rnl_dtype bytes[2] = {RNL_U8, RNL_I8};
 
 static bool has(int which)
 {
     const rnl_device *device = op_device();
-    return which >= 2 ||
-           (which == 0 ? rnl_device_runs(device, RNL_INSTRUCTION_VNNI)
-                       : rnl_device_runs(device, RNL_INSTRUCTION_DP4A) || rnl_device_runs(device, RNL_INSTRUCTION_DOT));
+    if (which == 0)
+        return rnl_device_runs(device, RNL_INSTRUCTION_VNNI);
+    if (which == 1)
+        return rnl_device_runs(device, RNL_INSTRUCTION_MADD8) || rnl_device_runs(device, RNL_INSTRUCTION_MADD16);
+    return which > 2 || rnl_device_runs(device, RNL_INSTRUCTION_DP4A) || rnl_device_runs(device, RNL_INSTRUCTION_DOT);
 }
 
 /* Forces an implementation; false where the device does not have it. */
