@@ -30,6 +30,11 @@ rnl_custom_attribute rnl_custom_attribute_type(const rnl_custom_call *call, cons
     return RNL_CUSTOM_ABSENT;
 }
 
+const char *rnl_custom_attribute_name(const rnl_custom_call *call, size_t index)
+{
+    return index < call->node->attribute_count ? call->node->attributes[index].name : NULL;
+}
+
 int64_t rnl_custom_int(const rnl_custom_call *call, const char *name, int64_t absent)
 {
     return rnl_node_int(call->node, name, absent);

@@ -11,7 +11,7 @@
 struct rnl_custom_plan {
     rnl_lowering *lowering;
     const rnl_custom_entry *entry;
-    rnl_view *inputs, *outputs; /* dense, row-major */
+    rnl_view *inputs, *outputs; /* dense, row-major; behind the node's inputs one that is not there */
     rnl_view *targets;          /* where outputs belong that are not dense there; else RNL_NO_SLOT */
     bool *is_written;           /* one an output: some launch has it */
     rnl_view *scratch;
@@ -36,6 +36,12 @@ static rnl_status check_range(const rnl_range *range)
     return RNL_OK;
 }
 
+static bool may_be_left_out(const rnl_custom_plan *plan, size_t input)
+{
+    const uint32_t most = plan->entry->op.max_inputs;
+    return most != UINT32_MAX && input < most;
+}
+
 /* NULL: a value. */
 static rnl_status find_tensor(const rnl_custom_plan *plan, const rnl_custom_arg *arg, size_t number,
                               const rnl_view **out_view)
@@ -44,10 +50,10 @@ static rnl_status find_tensor(const rnl_custom_plan *plan, const rnl_custom_arg 
     *out_view = NULL;
     switch (arg->kind) {
     case RNL_CUSTOM_ARG_INPUT:
-        if (arg->index >= context->input_count)
+        if (arg->index >= context->input_count && !may_be_left_out(plan, arg->index))
             return FAIL(RNL_INVALID_ARGUMENT, "argument %zu is input %zu, and the node has %zu", number, arg->index,
                         context->input_count);
-        *out_view = &plan->inputs[arg->index];
+        *out_view = &plan->inputs[arg->index < context->input_count ? arg->index : context->input_count];
         return RNL_OK;
     case RNL_CUSTOM_ARG_OUTPUT:
         if (arg->index >= context->output_count)
@@ -261,6 +267,7 @@ static rnl_status place(rnl_custom_plan *plan, bool *out_empty)
     TRY(rnl_zone_alloc(zone, context->output_count, sizeof *plan->is_written, &plan->is_written));
     for (size_t i = 0; i < context->input_count; i++)
         TRY(rnl_lower_input(plan->lowering, i, RNL_LAYOUT_ROW_MAJOR, &plan->inputs[i]));
+    plan->inputs[context->input_count].slot = RNL_NO_SLOT;
     for (size_t i = 0; i < context->output_count; i++) {
         TRY(place_output(plan, i));
         *out_empty = *out_empty && rnl_view_elements(&plan->outputs[i]) == 0;

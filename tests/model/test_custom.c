@@ -47,9 +47,8 @@ static rnl_status plan_scale(const rnl_custom_call *call, const rnl_tensor_desc 
     const float factor = rnl_custom_float(call, "factor", 1);
     const int32_t bias_count = has_bias ? (int32_t)count_of(&call->inputs[1]) : 0;
     const int64_t count = count_of(&outputs[0]);
-    const size_t bias = has_bias ? 1 : 0;
     const rnl_custom_arg args[] = {{RNL_CUSTOM_ARG_INPUT, 0, NULL, 0},
-                                   {RNL_CUSTOM_ARG_INPUT, bias, NULL, 0},
+                                   {RNL_CUSTOM_ARG_INPUT, 1, NULL, 0},
                                    {RNL_CUSTOM_ARG_OUTPUT, 0, NULL, 0},
                                    {RNL_CUSTOM_ARG_VALUE, 0, &factor, sizeof factor},
                                    {RNL_CUSTOM_ARG_VALUE, 0, &bias_count, sizeof bias_count},
@@ -103,6 +102,8 @@ static size_t count_above(const rnl_tensor_desc *x, float limit, float *results)
 
 static rnl_status infer_above(const rnl_custom_call *call, rnl_tensor_desc *outputs)
 {
+    ck_assert_str_eq(rnl_custom_attribute_name(call, 0), "limit");
+    ck_assert_ptr_null(rnl_custom_attribute_name(call, 1));
     if (!call->inputs[0].host && count_of(&call->inputs[0]) > 0)
         return RNL_FAILED_PRECONDITION;
     outputs[0].dtype = RNL_F32;

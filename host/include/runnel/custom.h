@@ -56,6 +56,8 @@ typedef enum rnl_custom_attribute {
     RNL_CUSTOM_STRINGS
 } rnl_custom_attribute;
 RNL_API rnl_custom_attribute rnl_custom_attribute_type(const rnl_custom_call *call, const char *name);
+/* The names of all that the node has, by 0, 1, …; NULL behind the last. */
+RNL_API const char *rnl_custom_attribute_name(const rnl_custom_call *call, size_t index);
 /* `absent` where the node has no such attribute of this type. */
 RNL_API int64_t rnl_custom_int(const rnl_custom_call *call, const char *name, int64_t absent);
 RNL_API float rnl_custom_float(const rnl_custom_call *call, const char *name, float absent);
@@ -89,7 +91,8 @@ typedef rnl_status (*rnl_custom_plan_fn)(const rnl_custom_call *call, const rnl_
 /* A kernel's arguments, in its order. */
 typedef enum rnl_custom_arg_kind {
     /* Two arguments of the kernel: a global pointer, and a `long`, the element of that buffer at which the tensor
-     * begins; from there on it is dense and row-major. A NULL pointer for an optional input that is not there. */
+     * begins; from there on it is dense and row-major. A NULL pointer for an optional input that is not there, also
+     * for one behind the last that the node has, where `max_inputs` allows it. */
     RNL_CUSTOM_ARG_INPUT,
     RNL_CUSTOM_ARG_OUTPUT,
     RNL_CUSTOM_ARG_SCRATCH, /* likewise, of bytes: `long` counts bytes */
