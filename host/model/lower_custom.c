@@ -8,6 +8,8 @@
 #include "ops/step_build.h"
 #include <string.h>
 
+#define GROUP_ITEMS 64 /* of a work-group whose size the caller leaves open */
+
 struct rnl_custom_plan {
     rnl_lowering *lowering;
     const rnl_custom_entry *entry;
@@ -21,13 +23,22 @@ struct rnl_custom_plan {
 
 /* ---- Checks --------------------------------------------------------------------------------------------------- */
 
+static bool leaves_group_open(const rnl_range *range)
+{
+    for (uint32_t i = 0; i < range->dimensions; i++)
+        if (range->local[i] != 0)
+            return false;
+    return true;
+}
+
 static rnl_status check_range(const rnl_range *range)
 {
     size_t items = 1;
     if (range->dimensions < 1 || range->dimensions > 3)
         return FAIL(RNL_INVALID_ARGUMENT, "a range has 1 to 3 dimensions, not %u", range->dimensions);
+    const bool is_open = leaves_group_open(range);
     for (uint32_t i = 0; i < range->dimensions; i++) {
-        if (range->local[i] == 0 || !rnl_size_mul(items, range->local[i], &items))
+        if (!is_open && (range->local[i] == 0 || !rnl_size_mul(items, range->local[i], &items)))
             return FAIL(RNL_INVALID_ARGUMENT, "a work-group cannot have %zu work-items in dimension %u",
                         range->local[i], i);
         if (range->global[i] > SIZE_MAX - range->local[i])
@@ -96,6 +107,18 @@ static rnl_status check_tensor(const rnl_kernel *kernel, uint32_t at)
         return FAIL(RNL_INVALID_ARGUMENT, "argument %u, '%s', is no pointer to global memory, and a tensor is given",
                     at, arg.name);
     return check_value(kernel, at + 1, &place, sizeof place);
+}
+
+/* As the kernel wants its groups, else along the first dimension. */
+static rnl_status choose_group(const rnl_kernel *kernel, rnl_range *range)
+{
+    rnl_kernel_info info;
+    TRY(rnl_kernel_get_info(kernel, &info));
+    for (uint32_t i = 0; i < range->dimensions; i++)
+        range->local[i] = info.required_group[0] ? info.required_group[i] : 1;
+    if (!info.required_group[0])
+        range->local[0] = info.max_group_items < GROUP_ITEMS ? info.max_group_items : GROUP_ITEMS;
+    return check_range(range);
 }
 
 static rnl_status check_kernel(const rnl_custom_plan *plan, const rnl_kernel *kernel, const rnl_custom_launch *launch)
@@ -198,7 +221,9 @@ static rnl_status add_launch(rnl_custom_plan *plan, const rnl_custom_launch *giv
         if (launch.args[i].kind == RNL_CUSTOM_ARG_OUTPUT)
             plan->is_written[launch.args[i].index] = true;
     TRY(build(plan, &launch, &kernel), "the kernel '%s'", launch.kernel);
-    rnl_status status = check_kernel(plan, kernel, &launch);
+    rnl_status status = leaves_group_open(&launch.range) ? choose_group(kernel, &launch.range) : RNL_OK;
+    if (status == RNL_OK)
+        status = check_kernel(plan, kernel, &launch);
     if (status != RNL_OK)
         status = rnl_error_add(status, "the kernel '%s'", launch.kernel);
     else if (!is_empty(&launch.range))

@@ -58,7 +58,7 @@ static rnl_status plan_scale(const rnl_custom_call *call, const rnl_tensor_desc 
     launch.kernel = "scale";
     launch.args = args;
     launch.arg_count = sizeof args / sizeof *args;
-    launch.range = (rnl_range){1, {(size_t)count, 1, 1}, {4, 1, 1}};
+    launch.range = (rnl_range){1, {(size_t)count, 1, 1}, {has_bias ? 4 : 0, 1, 1}};
     atomic_fetch_add((atomic_int *)call->user, 1);
     return rnl_custom_add_launch(plan, &launch);
 }

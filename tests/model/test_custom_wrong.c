@@ -44,6 +44,8 @@ static rnl_status launch_one(const behaviour *does, const rnl_tensor_desc *outpu
     launch.args = args;
     launch.arg_count = does->tensors;
     launch.range = (rnl_range){1, {(size_t)count, 1, 1}, {does->local, 1, 1}};
+    if (does->local == 0)
+        launch.range = (rnl_range){2, {(size_t)count, 1, 1}, {1, 0, 1}};
     return rnl_custom_add_launch(plan, &launch);
 }
 

@@ -113,7 +113,9 @@ typedef struct rnl_custom_launch {
     const rnl_kernel_options *options; /* as rnl_kernel_create_with takes them; may be NULL */
     const rnl_custom_arg *args;
     size_t arg_count;
-    rnl_range range;       /* `global` is rounded up to whole groups, so the kernel guards; 0 anywhere: no launch */
+    /* `global` is rounded up to whole groups, so the kernel guards; 0 anywhere: no launch. `local` 0 in all dimensions:
+     * a size that the kernel allows. */
+    rnl_range range;
     uint64_t flops, bytes; /* for profiles; bytes 0: each tensor once */
 } rnl_custom_launch;
 #define RNL_CUSTOM_LAUNCH_INIT                                                                                         \
