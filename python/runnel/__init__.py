@@ -12,8 +12,11 @@ from ._device import Device, DeviceInfo, get_devices
 from ._errors import (Cancelled, DataLoss, DeadlineExceeded, Error, FailedPrecondition, Internal, InvalidArgument,
                       NotFound, ResourceExhausted, Unavailable, Unimplemented)
 from ._graph import ModelMeta, NodeArg, OperatorInfo, OperatorSupport, check_model, get_operators
-from ._multi import DeviceShare, MultiSession, open
+from ._multi import DeviceShare, MultiSession
+from ._multi import open as open  # not in __all__: `import *` leaves Python's own
+from ._operator import Launch, Node, Scratch, TensorSpec
 from ._options import SessionOptions, StepProfile
+from ._registry import Registry
 from ._session import Session
 from ._trace import Trace
 
@@ -22,7 +25,8 @@ InferenceSession = Session
 __version__ = "0.1.0"
 __all__ = [
     "Cancelled", "DataLoss", "DeadlineExceeded", "Device", "DeviceInfo", "DeviceShare", "Error", "FailedPrecondition",
-    "InferenceSession", "Internal", "InvalidArgument", "ModelMeta", "MultiSession", "NodeArg", "NotFound", "OperatorInfo",
-    "OperatorSupport", "ResourceExhausted", "Session", "SessionOptions", "StepProfile", "Trace", "Unavailable",
-    "Unimplemented", "check_model", "get_devices", "get_operators",
+    "InferenceSession", "Internal", "InvalidArgument", "Launch", "ModelMeta", "MultiSession", "Node", "NodeArg",
+    "NotFound", "OperatorInfo", "OperatorSupport", "Registry", "ResourceExhausted", "Scratch", "Session",
+    "SessionOptions", "StepProfile", "TensorSpec", "Trace", "Unavailable", "Unimplemented", "check_model",
+    "get_devices", "get_operators",
 ]

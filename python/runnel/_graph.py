@@ -6,12 +6,14 @@ from __future__ import annotations
 import ctypes as c
 import dataclasses
 import os
-from typing import Any, Dict, List, Union
+from typing import Any, Dict, List, Optional, Union
 
 from . import _structs as s
+from ._callbacks import Bound, Calls
 from ._device import text
 from ._errors import FailedPrecondition, InvalidArgument, Unimplemented
 from ._library import library
+from ._registry import Registry
 from ._types import type_text
 
 NO_RANK = c.c_size_t(-1).value
@@ -82,24 +84,61 @@ def _node_arg(row) -> NodeArg:
 
 
 class Graph:
-    """A loaded file. The bytes it was loaded from live as long."""
+    """A loaded file. The bytes it was loaded from live as long, and so do the callbacks of its registry.
 
-    def __init__(self, path_or_bytes: Any):
+    `calls` is held around each call into C that may call back, and `check` says how it ended."""
+
+    def __init__(self, path_or_bytes: Any, registry: Optional[Registry] = None):
         self._lib, self.handle = library(), c.c_void_p()
+        self.calls = Calls()
+        self._bound: List[Bound] = []
+        operators = c.c_void_p()
+        if registry is not None:
+            if not isinstance(registry, Registry):
+                raise InvalidArgument(f"registry is a {type(registry).__name__}; give a runnel.Registry")
+            operators, self._bound = registry.bind(self.calls)
+        try:
+            self._load(path_or_bytes, operators)
+        finally:
+            self._lib.rnl_registry_release(operators)
+        self._describe()
+
+    def _load(self, path_or_bytes: Any, operators: Any) -> None:
         if hasattr(path_or_bytes, "SerializeToString"):
             path_or_bytes = path_or_bytes.SerializeToString()
         if isinstance(path_or_bytes, (bytes, bytearray, memoryview)):
             self._bytes = bytes(path_or_bytes)
-            status = self._lib.rnl_graph_load_memory(self._bytes, len(self._bytes), c.byref(self.handle))
+            status = self._lib.rnl_graph_load_memory_with(self._bytes, len(self._bytes), operators,
+                                                          c.byref(self.handle))
         elif isinstance(path_or_bytes, (str, os.PathLike)):
             path = os.fsencode(path_or_bytes)
             if b"\0" in path:
                 raise InvalidArgument("the path has a NUL in it")
-            status = self._lib.rnl_graph_load(path, c.byref(self.handle))
+            status = self._lib.rnl_graph_load_with(path, operators, c.byref(self.handle))
         else:
             raise InvalidArgument(f"the model is a {type(path_or_bytes).__name__}; give a path, bytes or a ModelProto")
         self._lib.check(status)
-        self._describe()
+
+    @property
+    def has_callbacks(self) -> bool:
+        return bool(self._bound)
+
+    def check(self, status: int) -> None:
+        """Raises what a failed call left behind for this thread. What a callback raised is the cause of it; what is no
+        error, such as KeyboardInterrupt, is raised itself."""
+        if status == 0:
+            return
+        error = self._lib.error(status)
+        cause = self.calls.cause(str(error))
+        if cause is None:
+            raise error
+        if not isinstance(cause, Exception):
+            raise cause
+        raise error from cause
+
+    def check_outside(self) -> None:
+        if self.calls.is_inside():
+            raise FailedPrecondition("a callback cannot use the session that it is called for")
 
     def _rows(self, function) -> list:
         count = c.c_size_t()
@@ -144,9 +183,9 @@ class Graph:
             self.close()
 
 
-def check_model(path_or_bytes: Any) -> List[OperatorInfo]:
-    """Each operator of a model, sorted, and whether runnel can run its nodes. Needs no device.
+def check_model(path_or_bytes: Any, *, registry: Optional[Registry] = None) -> List[OperatorInfo]:
+    """Each operator of a model, sorted, and whether runnel, or the registry, can run its nodes. Needs no device.
 
     Raises NotFound, InvalidArgument or DataLoss where the file cannot be read or is not a sound model.
     """
-    return Graph(path_or_bytes).operators()
+    return Graph(path_or_bytes, registry).operators()

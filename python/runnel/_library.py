@@ -32,8 +32,8 @@ _RUNTIME = {
     "rnl_trace_span": (None, HANDLE, c.c_char_p, c.c_uint64),
 }
 _HOST = {
-    "rnl_graph_load": (STATUS, c.c_char_p, OUT),
-    "rnl_graph_load_memory": (STATUS, c.c_void_p, c.c_size_t, OUT),
+    "rnl_graph_load_with": (STATUS, c.c_char_p, HANDLE, OUT),
+    "rnl_graph_load_memory_with": (STATUS, c.c_void_p, c.c_size_t, HANDLE, OUT),
     "rnl_graph_release": (None, HANDLE),
     "rnl_graph_inputs": (POINTER(s.ValueInfo), HANDLE, POINTER(c.c_size_t)),
     "rnl_graph_outputs": (POINTER(s.ValueInfo), HANDLE, POINTER(c.c_size_t)),
@@ -63,6 +63,22 @@ _HOST = {
     "rnl_multi_run_split": (STATUS, HANDLE, POINTER(s.Tensor), c.c_size_t, POINTER(s.Tensor), c.c_size_t),
     "rnl_multi_cancel": (None, HANDLE, c.c_uint64),
     "rnl_multi_get_devices": (c.c_size_t, HANDLE, POINTER(s.MultiDevice), c.c_size_t),
+    "rnl_registry_create": (STATUS, OUT),
+    "rnl_registry_release": (None, HANDLE),
+    "rnl_registry_add": (STATUS, HANDLE, POINTER(s.CustomOperator)),
+    "rnl_custom_fail": (STATUS, STATUS, c.c_char_p),  # and what the format asks for
+    "rnl_custom_attribute_name": (c.c_char_p, POINTER(s.CustomCall), c.c_size_t),
+    "rnl_custom_attribute_type": (c.c_int, POINTER(s.CustomCall), c.c_char_p),
+    "rnl_custom_int": (c.c_int64, POINTER(s.CustomCall), c.c_char_p, c.c_int64),
+    "rnl_custom_float": (c.c_float, POINTER(s.CustomCall), c.c_char_p, c.c_float),
+    "rnl_custom_string": (c.c_char_p, POINTER(s.CustomCall), c.c_char_p, c.c_char_p),
+    "rnl_custom_ints": (POINTER(c.c_int64), POINTER(s.CustomCall), c.c_char_p, POINTER(c.c_size_t)),
+    "rnl_custom_floats": (POINTER(c.c_float), POINTER(s.CustomCall), c.c_char_p, POINTER(c.c_size_t)),
+    "rnl_custom_strings": (POINTER(c.c_char_p), POINTER(s.CustomCall), c.c_char_p, POINTER(c.c_size_t)),
+    "rnl_custom_tensor": (c.c_bool, POINTER(s.CustomCall), c.c_char_p, POINTER(s.TensorDesc)),
+    "rnl_custom_add_launch": (STATUS, c.c_void_p, POINTER(s.CustomLaunch)),
+    "rnl_custom_scratch": (STATUS, c.c_void_p, c.c_size_t, POINTER(c.c_size_t)),
+    "rnl_custom_device": (POINTER(s.DeviceInfo), c.c_void_p),
 }
 
 

@@ -18,7 +18,8 @@ from ._errors import InvalidArgument, Unavailable, Unimplemented
 from ._graph import Graph
 from ._library import PROGRESS, device_library, is_forked
 from ._options import PRECISIONS, SessionOptions, make_options
-from ._session import Session, _Call, _sessions
+from ._registry import Registry
+from ._session import Session, _Call, _sessions, aside
 from ._tensors import own
 
 MOST_DEVICES = 64
@@ -46,7 +47,8 @@ class MultiSession(Session):
     """
 
     def __init__(self, path_or_bytes: Union[str, "os.PathLike[str]", bytes, Any], device: str,
-                 options: Union[None, SessionOptions, Mapping[str, Any]] = None):
+                 options: Union[None, SessionOptions, Mapping[str, Any]] = None, *,
+                 registry: Optional[Registry] = None):
         self._multi, self._devices = c.c_void_p(), []
         self._model, self._session = c.c_void_p(), c.c_void_p()
         self._executor: Optional[concurrent.futures.ThreadPoolExecutor] = None
@@ -56,9 +58,12 @@ class MultiSession(Session):
         self._running = 0
         self._lib = device_library()
         self._options = make_options(options)
-        self._graph = Graph(path_or_bytes)
+        self._graph = Graph(path_or_bytes, registry)
         self._graph.check_supported()
-        self._open_on(device)
+        if self._graph.has_callbacks:
+            aside(lambda: self._open_on(device))
+        else:
+            self._open_on(device)
         _sessions.add(self)
 
     def _open_on(self, names: str) -> None:
@@ -73,8 +78,9 @@ class MultiSession(Session):
         opened, count = (c.c_void_p * MOST_DEVICES)(), c.c_size_t()
         self._lib.check(self._lib.rnl_multi_open_devices(names.encode(), None, opened, MOST_DEVICES, c.byref(count)))
         try:
-            self._lib.check(self._lib.rnl_multi_open(self._graph.handle, opened, count.value, c.byref(options),
-                                                     c.byref(self._multi)))
+            with self._graph.calls:
+                self._graph.check(self._lib.rnl_multi_open(self._graph.handle, opened, count.value, c.byref(options),
+                                                           c.byref(self._multi)))
         finally:
             for handle in opened[:count.value]:
                 self._lib.rnl_device_release(handle)
@@ -115,7 +121,8 @@ class MultiSession(Session):
                 raise Unavailable("the run was stopped before it began")
             self._running += 1
         try:
-            self._lib.check(run(self._multi, call.inputs, len(call.kept), outputs, len(names)))
+            with self._graph.calls:
+                self._graph.check(run(self._multi, call.inputs, len(call.kept), outputs, len(names)))
         finally:
             with self._state:
                 self._running -= 1
@@ -147,6 +154,7 @@ class MultiSession(Session):
         """Stops what runs, and gives the memory back. Outputs that were returned stay valid. May be called twice."""
         if is_forked():
             return
+        self._graph.check_outside()
         with self._state:
             executor, self._executor, self._is_closed = self._executor, None, True
             while self._running:
@@ -163,12 +171,13 @@ class MultiSession(Session):
 
 
 def open(path_or_bytes: Union[str, "os.PathLike[str]", bytes, Any], device: Union[None, str, Sequence[str], Device] = None,
-         options: Union[None, SessionOptions, Mapping[str, Any]] = None) -> Session:
+         options: Union[None, SessionOptions, Mapping[str, Any]] = None, *,
+         registry: Optional[Registry] = None) -> Session:
     """A Session on one device, or a MultiSession where `device` lists several: "gpu,cpu", ["0:0", "1:0"], or "all"."""
     if not isinstance(device, (str, Device)) and isinstance(device, Sequence):
         if not all(isinstance(name, str) for name in device):
             raise InvalidArgument("device lists something that is no text; give names such as 'gpu' or '0:0'")
         device = ",".join(device)
     if isinstance(device, str) and ("," in device or device == "all"):
-        return MultiSession(path_or_bytes, device, options)
-    return Session(path_or_bytes, device, options)
+        return MultiSession(path_or_bytes, device, options, registry=registry)
+    return Session(path_or_bytes, device, options, registry=registry)

@@ -10,7 +10,7 @@ import ctypes as c
 import os
 import threading
 import weakref
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Union
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, TypeVar, Union
 
 import numpy as np
 
@@ -20,10 +20,12 @@ from ._errors import FailedPrecondition, InvalidArgument, Unavailable
 from ._graph import Graph, ModelMeta, NodeArg, OperatorInfo
 from ._library import PROGRESS, check_fork, device_library, is_forked
 from ._options import PRECISIONS, SessionOptions, StepProfile, make_options, step_profile
+from ._registry import Registry
 from ._trace import Trace
 from ._tensors import as_array, fill, hold, take
 
 Feed = Mapping[str, Any]
+Result = TypeVar("Result")
 
 
 class _Call:
@@ -35,11 +37,28 @@ class _Call:
         self.is_wanted = True
 
 
+def aside(function: Callable[[], Result]) -> Result:
+    """Calls it in a thread of its own, and waits. For calls into C that call back: what Python raises where a callback
+    begins, KeyboardInterrupt in the main thread or RecursionError far down a stack, would reach nobody."""
+    with concurrent.futures.ThreadPoolExecutor(1, "runnel") as helper:
+        future = submit(helper, function)
+        return future.result() if future else function()
+
+
+def submit(executor: concurrent.futures.Executor, function: Callable[..., Any], *given: Any) -> Any:
+    """The future; None where the interpreter is ending, and starts no more of them."""
+    try:
+        return executor.submit(function, *given)
+    except RuntimeError:
+        return None
+
+
 class Session:
     """A model on a device, shaped like onnxruntime.InferenceSession: `Session(path).run(None, {"x": array})`.
 
     `path_or_bytes`: an ONNX file's path, its bytes, or an onnx.ModelProto. `device`: see `Device`; sessions opened with
-    the same text share one. `options`: a SessionOptions, or a dict of its fields.
+    the same text share one. `options`: a SessionOptions, or a dict of its fields. `registry`: a Registry of operators of
+    one's own.
 
     May be used from several threads: runs take turns. To run at once, open a session for each thread.
 
@@ -49,7 +68,8 @@ class Session:
 
     def __init__(self, path_or_bytes: Union[str, "os.PathLike[str]", bytes, Any],
                  device: Union[None, str, Device] = None,
-                 options: Union[None, SessionOptions, Mapping[str, Any]] = None):
+                 options: Union[None, SessionOptions, Mapping[str, Any]] = None, *,
+                 registry: Optional[Registry] = None):
         self._model, self._session = c.c_void_p(), c.c_void_p()
         self._executor: Optional[concurrent.futures.ThreadPoolExecutor] = None
         self._is_closed = False
@@ -57,10 +77,13 @@ class Session:
         self._state = threading.Lock()
         self._lib = device_library()
         self._options = make_options(options)
-        self._graph = Graph(path_or_bytes)
+        self._graph = Graph(path_or_bytes, registry)
         self._graph.check_supported()
         self._device = shared_device(device)
-        self._open()
+        if self._graph.has_callbacks:
+            aside(self._open)
+        else:
+            self._open()
         _sessions.add(self)
 
     def _open(self) -> None:
@@ -72,8 +95,9 @@ class Session:
                              c.cast(self._progress, c.c_void_p) if self._progress else None, None,
                              PRECISIONS[self._options.precision], self._options.deterministic,
                              self._options.weight_budget_bytes)
-        self._lib.check(self._lib.rnl_model_open(self._graph.handle, self._device.handle(), c.byref(raw),
-                                                 c.byref(self._model)))
+        with self._graph.calls:
+            self._graph.check(self._lib.rnl_model_open(self._graph.handle, self._device.handle(), c.byref(raw),
+                                                       c.byref(self._model)))
         self._lib.check(self._lib.rnl_session_create(self._model, c.byref(self._session)))
 
     # ---- what the model is
@@ -116,10 +140,12 @@ class Session:
         if run_options is not None:
             raise InvalidArgument("run_options must be None: this session has none")
         call = self._prepare(output_names, input_feed)
-        if threading.current_thread() is not threading.main_thread():
+        if threading.current_thread() is not threading.main_thread() and not self._graph.has_callbacks:
             return self._run(call)
-        # The main thread waits in Python, where a KeyboardInterrupt reaches it.
-        future = self._get_executor().submit(self._run, call)
+        # The main thread waits in Python, where a KeyboardInterrupt reaches it. For callbacks see `aside`.
+        future = submit(self._get_executor(), self._run, call)
+        if future is None:
+            return self._run(call)
         try:
             return future.result()
         except BaseException:
@@ -153,22 +179,30 @@ class Session:
     def profile(self, input_feed: Feed) -> List[StepProfile]:
         """Runs once and measures each step, in nanoseconds; gives no outputs. Raises as `run` does."""
         self._check_open()
+        if self._graph.has_callbacks:
+            return aside(lambda: self._profile(input_feed))
+        return self._profile(input_feed)
+
+    def _profile(self, input_feed: Feed) -> List[StepProfile]:
         rows, count = c.POINTER(s.StepProfile)(), c.c_size_t()
         with self._lock:
             self._check_open()
             given, kept = self._given(input_feed)
-            status = self._lib.rnl_session_profile(self._session, given, len(kept), c.byref(rows), c.byref(count))
-            self._lib.check(status)
+            with self._graph.calls:
+                self._graph.check(self._lib.rnl_session_profile(self._session, given, len(kept), c.byref(rows),
+                                                                c.byref(count)))
             return [step_profile(rows[i]) for i in range(count.value)]
 
     def trace(self, trace: Optional[Trace]) -> None:
         """From the next run on, what the session does is recorded in this trace; None: no longer."""
+        self._check_open()
         with self._lock:
             self._check_open()
             self._lib.check(self._lib.rnl_session_trace(self._session, trace._handle() if trace else None))
 
     def stats(self) -> Dict[str, int]:
         """Bytes of weights, plans and memory, plans built and evicted, programs, and steps of the last run."""
+        self._check_open()
         with self._lock:
             self._check_open()
             model, session = s.ModelStats(), s.SessionStats()
@@ -210,8 +244,9 @@ class Session:
         with self._lock:
             self._begin(call)
             try:
-                self._lib.check(self._lib.rnl_session_run(self._session, call.inputs, len(call.kept), outputs,
-                                                          len(names)))
+                with self._graph.calls:
+                    self._graph.check(self._lib.rnl_session_run(self._session, call.inputs, len(call.kept), outputs,
+                                                                len(names)))
                 arrays = {name: take(self._lib, self._session, slot) for slot, name in zip(outputs, names)}
             finally:
                 with self._state:
@@ -246,6 +281,7 @@ class Session:
 
     def _check_open(self) -> None:
         check_fork()
+        self._graph.check_outside()
         if self._is_closed:
             raise FailedPrecondition("the session was closed")
 
@@ -253,6 +289,7 @@ class Session:
         """Stops what runs, and gives the memory back. Outputs that were returned stay valid. May be called twice."""
         if is_forked():
             return
+        self._graph.check_outside()
         with self._state:
             executor, self._executor, self._is_closed = self._executor, None, True
             if self._session:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The structures of runnel/rt.h and runnel/runnel.h, field by field; tests/python/test_layout.py compares them with a C
+"""The structures of runnel's headers, field by field; tests/python/test_python_layout.py compares them with a C
 compiler's. A class is called as its structure in C, which it names in `c_name`."""
 
 from __future__ import annotations
@@ -93,5 +93,39 @@ MultiDevice = structure(
     "rnl_multi_device", ("device", c.c_void_p), ("is_lost", c.c_bool), ("share", c.c_size_t), ("requests", c.c_uint64),
     ("failures", c.c_uint64), ("requests_per_s", c.c_double), ("rows_per_s", c.c_double), ("model", ModelStats))
 
+# As rnl_custom_attribute and rnl_custom_arg_kind count them.
+CUSTOM_ATTRIBUTES = ("ABSENT", "FLOAT", "INT", "STRING", "TENSOR", "FLOATS", "INTS", "STRINGS")
+CUSTOM_ARGS = ("INPUT", "OUTPUT", "SCRATCH", "VALUE")
+
+TensorDesc = structure(
+    "rnl_tensor_desc", ("dtype", c.c_int), ("rank", c.c_size_t), ("shape", c.c_int64 * MAX_RANK), ("host", c.c_void_p))
+
+CustomCall = structure(
+    "rnl_custom_call", ("node", c.c_void_p), ("domain", c.c_char_p), ("op_type", c.c_char_p), ("name", c.c_char_p),
+    ("version", c.c_int64), ("inputs", c.POINTER(TensorDesc)), ("input_count", c.c_size_t),
+    ("output_count", c.c_size_t), ("user", c.c_void_p))
+
+CustomArg = structure(
+    "rnl_custom_arg", ("kind", c.c_int), ("index", c.c_size_t), ("value", c.c_void_p), ("size_bytes", c.c_size_t))
+
+KernelOptions = structure(
+    "rnl_kernel_options", ("struct_size", c.c_size_t), ("defines", c.POINTER(c.c_char_p)), ("define_count", c.c_size_t),
+    ("build_options", c.c_char_p), ("source_name", c.c_char_p), ("include_folders", c.POINTER(c.c_char_p)),
+    ("include_folder_count", c.c_size_t), ("log", c.c_void_p), ("log_user", c.c_void_p))
+
+Range = structure("rnl_range", ("dimensions", c.c_uint32), ("global", c.c_size_t * 3), ("local", c.c_size_t * 3))
+
+CustomLaunch = structure(
+    "rnl_custom_launch", ("struct_size", c.c_size_t), ("source", c.c_char_p), ("path", c.c_char_p),
+    ("kernel", c.c_char_p), ("options", c.POINTER(KernelOptions)), ("args", c.POINTER(CustomArg)),
+    ("arg_count", c.c_size_t), ("range", Range), ("flops", c.c_uint64), ("bytes", c.c_uint64))
+
+CustomOperator = structure(
+    "rnl_custom_operator", ("struct_size", c.c_size_t), ("domain", c.c_char_p), ("op_type", c.c_char_p),
+    ("since_version", c.c_int64), ("min_inputs", c.c_uint32), ("max_inputs", c.c_uint32), ("min_outputs", c.c_uint32),
+    ("max_outputs", c.c_uint32), ("contents", c.c_uint32), ("infer", c.c_void_p), ("plan", c.c_void_p),
+    ("compute", c.c_void_p), ("user", c.c_void_p), ("release", c.c_void_p))
+
 ALL = (Error, DeviceInfo, DeviceOptions, DeviceStats, ValueInfo, Metadata, GraphInfo, OperatorInfo, OperatorSupport,
-       Tensor, Progress, ModelOptions, ModelStats, StepProfile, SessionStats, MultiOptions, MultiDevice)
+       Tensor, Progress, ModelOptions, ModelStats, StepProfile, SessionStats, MultiOptions, MultiDevice, TensorDesc,
+       CustomCall, CustomArg, KernelOptions, Range, CustomLaunch, CustomOperator)

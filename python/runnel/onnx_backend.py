@@ -57,19 +57,20 @@ class RunnelBackend(Backend):
 
     @classmethod
     def is_compatible(cls, model: onnx.ModelProto, device: str = "CPU", **kwargs: Any) -> bool:
-        """Whether runnel has all that the model needs."""
+        """Whether runnel, with the operators of a `registry`, has all that the model needs."""
         try:
-            return all(row.unsupported_count == 0 for row in check_model(model))
+            return all(row.unsupported_count == 0 for row in check_model(model, registry=kwargs.get("registry")))
         except Error:
             return False
 
     @classmethod
     def prepare(cls, model: Union[onnx.ModelProto, bytes, str], device: Union[None, str, Device] = "CPU",
                 **kwargs: Any) -> RunnelRep:
-        """Opens the model on a device. Raises Unimplemented, which names everything that it lacks, and NotFound."""
+        """Opens the model on a device, with the operators of a `registry`. Raises Unimplemented, which names everything that
+        it lacks, and NotFound."""
         if isinstance(model, onnx.ModelProto):
             super().prepare(model, "CPU")
-        return RunnelRep(Session(model, _spec(device)))
+        return RunnelRep(Session(model, _spec(device), registry=kwargs.get("registry")))
 
     @classmethod
     def run_node(cls, node: onnx.NodeProto, inputs: Any, device: Union[None, str, Device] = "CPU",

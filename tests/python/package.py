@@ -13,12 +13,13 @@ sys.path.insert(0, os.path.join(ROOT, "python"))
 DEVICE = os.environ.get("RUNNEL_TEST_DEVICE")
 
 
-def model(nodes, inputs, outputs, initializers=(), opset=17, **properties):
-    """inputs, outputs: {name: (ONNX type, shape)}."""
+def model(nodes, inputs, outputs, initializers=(), opset=17, domains=None, **properties):
+    """inputs, outputs: {name: (ONNX type, shape)}; domains: {name: version}."""
     infos = [[helper.make_tensor_value_info(name, *what) for name, what in values.items()]
              for values in (inputs, outputs)]
     made = helper.make_model(helper.make_graph(nodes, "small", *infos, list(initializers)), ir_version=10,
-                             opset_imports=[helper.make_opsetid("", opset)], producer_name="tests")
+                             opset_imports=[helper.make_opsetid(*item) for item in {"": opset, **(domains or {})}.items()],
+                             producer_name="tests")
     helper.set_model_props(made, properties)
     return made
 

@@ -15,13 +15,15 @@ INCLUDES = [os.path.join(ROOT, layer, "include") for layer in ("runtime", "host"
 
 
 def program():
-    lines = ["#include <runnel/multi.h>", "#include <stdio.h>", "int main(void)", "{"]
+    lines = ["#include <runnel/custom.h>", "#include <runnel/multi.h>", "#include <stdio.h>", "int main(void)", "{"]
     for struct in _structs.ALL:
         lines.append(f'    printf("{struct.c_name} %zu\\n", sizeof({struct.c_name}));')
         for field, _ in struct._fields_:
             where = f"{struct.c_name}, {field}"
             lines.append(f'    printf("{struct.c_name}.{field} %zu %zu\\n", offsetof({where}), '
                          f"sizeof((({struct.c_name} *)0)->{field}));")
+    for names, prefix in ((_structs.CUSTOM_ATTRIBUTES, "RNL_CUSTOM"), (_structs.CUSTOM_ARGS, "RNL_CUSTOM_ARG")):
+        lines += [f'    printf("{prefix}_{name} %d\\n", {prefix}_{name});' for name in names]
     lines += ['    printf("RNL_MAX_RANK %d\\n", RNL_MAX_RANK);', '    printf("RNL_STATUS_COUNT %d\\n", RNL_STATUS_COUNT);',
               "#define X(name, code, bytes, text) printf(\"dtype %d %d\\n\", code, bytes);", "    RNL_DTYPE_LIST(X)",
               "    return 0;", "}"]
@@ -47,6 +49,9 @@ class LayoutTest(unittest.TestCase):
         self.assertEqual(sorted(expected - found), [], "the headers say otherwise")
         self.assertIn(f"RNL_MAX_RANK {_structs.MAX_RANK}", printed)
         self.assertIn(f"RNL_STATUS_COUNT {len(_errors.BY_STATUS) + 1}", printed)
+        for names, prefix in ((_structs.CUSTOM_ATTRIBUTES, "RNL_CUSTOM"), (_structs.CUSTOM_ARGS, "RNL_CUSTOM_ARG")):
+            for number, name in enumerate(names):
+                self.assertIn(f"{prefix}_{name} {number}", printed)
         for line in printed:
             if line.startswith("dtype"):
                 _, code, size = map(int, ["0", *line.split()[1:]])
