@@ -172,9 +172,12 @@ done:
 rnl_status rnl_session_execute(rnl_session *session, const rnl_tensor *inputs, size_t input_count, rnl_tensor *outputs,
                                size_t output_count)
 {
-    if (!session->trace)
+    if (!session->is_profiled)
+        rnl_session_choose_stream(session);
+    rnl_trace *before = rnl_trace_current();
+    if (!session->trace || (!session->is_recorded && before != session->trace))
         return execute(session, inputs, input_count, outputs, output_count);
-    rnl_trace *before = rnl_trace_use(session->trace);
+    rnl_trace_use(session->is_recorded ? session->trace : NULL);
     const uint64_t start = rnl_trace_start();
     const rnl_status status = execute(session, inputs, input_count, outputs, output_count);
     rnl_trace_stop(start, "run");

@@ -35,6 +35,7 @@ void rnl_session_release(rnl_session *session)
     rnl_ring_free(&session->ring);
     rnl_kernel_set_release(session->kernels);
     rnl_stream_release(session->stream);
+    rnl_stream_release(session->parked);
     rnl_edges_free(session);
     rnl_profile_free(session->profile);
     rnl_free(session->nan_values);

@@ -3,6 +3,7 @@
 #ifndef RUNNEL_MODEL_SESSION_H
 #define RUNNEL_MODEL_SESSION_H
 
+#include "device/trace.h"
 #include "model/model.h"
 #include "model/ring.h"
 #include "ops/execute.h"
@@ -20,6 +21,8 @@ typedef struct rnl_worker {
 } rnl_worker;
 
 typedef struct rnl_profile rnl_profile; /* profile.h */
+
+#define RNL_SESSION_NAME_BYTES 64
 
 struct rnl_session {
     rnl_model *model; /* retained */
@@ -40,10 +43,15 @@ struct rnl_session {
     bool *nan_values; /* one a value of the bound plan's graph: it held NaN when it was looked at */
     size_t nan_value_capacity;
     size_t step_count;
-    rnl_profile *profile;  /* NULL until one is asked for */
-    bool is_profiled;      /* the run in progress */
-    rnl_trace *trace;      /* retained; NULL: not traced */
-    const rnl_plan *named; /* whose steps `names` are of; the bound one, or none */
+    rnl_profile *profile; /* NULL until one is asked for */
+    bool is_profiled;     /* the run in progress */
+    rnl_trace *trace;     /* retained; NULL: not traced */
+    rnl_stream *parked;   /* the one that `stream` takes turns with, as not every run is recorded; NULL: none yet */
+    bool is_recorded;     /* `stream` is */
+    bool is_told;         /* which runs are recorded, by rnl_session_record */
+    rnl_trace_turn turn;  /* else */
+    char name[RNL_SESSION_NAME_BYTES]; /* of its track; "": by number */
+    const rnl_plan *named;             /* whose steps `names` are of; the bound one, or none */
     uint32_t *names;
     size_t name_capacity;
     atomic_bool running, cancelled;

@@ -5,11 +5,18 @@
 #include "base/text.h"
 #include "device/trace.h"
 #include "model/profile.h"
+#include <stdarg.h>
+#include <stdio.h>
+
+static rnl_status make_stream(rnl_session *session, rnl_trace *trace, rnl_stream **out_stream)
+{
+    const rnl_stream_options options = {.struct_size = sizeof options, .trace = trace, .name = session->name};
+    return rnl_stream_create_with(session->model->device, &options, out_stream);
+}
 
 rnl_status rnl_session_make_stream(rnl_session *session, rnl_stream **out_stream)
 {
-    const rnl_stream_options options = {.struct_size = sizeof options, .trace = session->trace, .name = "session"};
-    return rnl_stream_create_with(session->model->device, &options, out_stream);
+    return make_stream(session, session->is_recorded ? session->trace : NULL, out_stream);
 }
 
 static void add_member(rnl_text *args, const char *key, const char *value)
@@ -48,7 +55,7 @@ static uint32_t describe(rnl_trace *trace, const rnl_plan *plan, size_t step)
 void rnl_session_name_steps(rnl_session *session)
 {
     const rnl_plan *plan = session->bound;
-    if (!session->trace || session->named == plan)
+    if (!session->is_recorded || session->named == plan)
         return;
     const rnl_error before = *rnl_last_error();
     session->named = NULL;
@@ -63,31 +70,81 @@ void rnl_session_name_steps(rnl_session *session)
 
 void rnl_session_name_step(rnl_session *session, size_t step)
 {
-    if (session->trace && session->named == session->bound)
+    if (session->is_recorded && session->named == session->bound)
         rnl_stream_call_next(session->stream, session->names[step]);
+}
+
+/* ---- Which runs ---- */
+
+static void swap_streams(rnl_session *session)
+{
+    rnl_stream *stream = session->stream;
+    session->stream = session->parked;
+    session->parked = stream;
+    session->is_recorded = !session->is_recorded;
+}
+
+void rnl_session_choose_stream(rnl_session *session)
+{
+    if (!session->is_told && session->trace && rnl_trace_takes(session->trace, &session->turn) != session->is_recorded)
+        swap_streams(session);
+}
+
+void rnl_session_name_track(rnl_session *session, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(session->name, sizeof session->name, format, args);
+    va_end(args);
+}
+
+static void name_by_number(rnl_session *session, rnl_trace *trace)
+{
+    if (!*session->name)
+        rnl_session_name_track(session, "session %u", (unsigned)rnl_trace_next_number(trace));
+}
+
+/* Both streams are idle: a run ends with that. */
+static rnl_status set_trace(rnl_session *session, rnl_trace *trace)
+{
+    rnl_stream *stream = NULL;
+    if (trace == session->trace)
+        return RNL_OK;
+    if (trace) {
+        name_by_number(session, trace);
+        TRY(make_stream(session, trace, &stream));
+    }
+    if (session->is_recorded)
+        swap_streams(session);
+    rnl_stream_release(session->parked);
+    session->parked = stream;
+    rnl_trace_retain(trace);
+    rnl_trace_release(session->trace);
+    session->trace = trace;
+    session->turn = (rnl_trace_turn){0};
+    session->named = NULL;
+    return RNL_OK;
 }
 
 rnl_status rnl_session_trace(rnl_session *session, rnl_trace *trace)
 {
-    rnl_stream *stream = NULL;
     bool idle = false;
     if (!session)
         return FAIL(RNL_INVALID_ARGUMENT, "session is NULL");
     if (!atomic_compare_exchange_strong(&session->running, &idle, true))
         return FAIL(RNL_UNAVAILABLE, "the session is still running; it is traced from between two runs on");
-    rnl_trace *before = session->trace;
-    session->trace = trace;
-    /* The stream that it takes the place of is idle: a run ends with that. */
-    const rnl_status status = rnl_session_make_stream(session, &stream);
-    if (status == RNL_OK) {
-        rnl_trace_retain(trace);
-        rnl_trace_release(before);
-        rnl_stream_release(session->stream);
-        session->stream = stream;
-        session->named = NULL;
-    } else {
-        session->trace = before;
-    }
+    const rnl_status status = set_trace(session, trace);
     atomic_store(&session->running, false);
     return status;
+}
+
+void rnl_session_record(rnl_session *session, rnl_trace *trace)
+{
+    const rnl_error before = *rnl_last_error();
+    session->is_told = true;
+    const bool has_it = !trace || set_trace(session, trace) == RNL_OK;
+    if (!has_it)
+        rnl_error_restore(&before);
+    if ((trace && has_it) != session->is_recorded)
+        swap_streams(session);
 }

@@ -8,7 +8,7 @@ import ctypes as c
 import os
 from typing import Iterator, Optional, Union
 
-from ._errors import FailedPrecondition
+from ._errors import FailedPrecondition, InvalidArgument
 from ._library import is_forked, library
 
 
@@ -19,13 +19,18 @@ class Trace:
             session.trace(trace)
             session.run(None, {"x": array})
 
-    The file is written when the block ends; `write` writes one at any time. Any thread.
+    The file is written when the block ends; `write` writes one at any time. Any thread. With `every` only every N-th run
+    of a session is recorded, its first one included; the others cost nothing.
     """
 
-    def __init__(self, path: Optional[Union[str, os.PathLike]] = None):
+    def __init__(self, path: Optional[Union[str, os.PathLike]] = None, every: int = 1):
+        self._trace = None
+        if not isinstance(every, int) or not 1 <= every < 2**32:
+            raise InvalidArgument(f"every is {every!r}; give a whole number from 1 on")
         self._lib, self._path, handle = library(), path, c.c_void_p()
         self._lib.check(self._lib.rnl_trace_create(None, c.byref(handle)))
         self._trace = handle
+        self._lib.rnl_trace_set_interval(handle, every)
 
     def write(self, path: Union[str, os.PathLike]) -> None:
         """Writes what has ended by now. Raises NotFound, FailedPrecondition and the like where that cannot be."""

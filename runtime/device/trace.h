@@ -34,6 +34,15 @@ typedef enum rnl_trace_known {
 /* Equal descriptions have one index. RNL_TRACE_UNKNOWN where there is no memory. Any thread. */
 RNL_API uint32_t rnl_trace_describe(rnl_trace *trace, const rnl_trace_what *what);
 
+/* Where somebody whose runs are recorded stands between two of them. */
+typedef struct rnl_trace_turn {
+    uint32_t setting, left;
+} rnl_trace_turn;
+/* Whether the next run is recorded; the turn is the caller's own. Any thread. */
+RNL_API bool rnl_trace_takes(rnl_trace *trace, rnl_trace_turn *turn);
+/* For the numbers of those who have none: 1, 2, … Any thread. */
+RNL_API uint32_t rnl_trace_next_number(rnl_trace *trace);
+
 /* The trace of the calling thread, or NULL. */
 RNL_API rnl_trace *rnl_trace_current(void);
 /* A span of the calling thread's in its trace: 0, and nothing happens, where it has none. */

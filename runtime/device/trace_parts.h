@@ -75,6 +75,8 @@ struct rnl_trace {
     atomic_uint references;
     size_t max_events;
     atomic_ullong commands, span_count, dropped;
+    atomic_ullong interval; /* of runs; above it how often it was set, so that who counts starts anew */
+    atomic_uint numbers;
     pthread_mutex_t lock; /* of what follows */
     rnl_trace_device *devices;
     rnl_track *tracks, *last_track;

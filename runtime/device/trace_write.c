@@ -203,9 +203,8 @@ static void add_spans(writer *w, const rnl_trace *trace)
 static void add_device(writer *w, const rnl_trace_device *device)
 {
     const rnl_device_info *info = &device->device->info;
-    char name[320];
-    snprintf(name, sizeof name, "%u:%u %s (%s)", (unsigned)info->platform_index, (unsigned)info->device_index,
-             info->name, info->platform);
+    char name[320], spec[RNL_DEVICE_SPEC_BYTES];
+    snprintf(name, sizeof name, "%s %s (%s)", rnl_device_spec(device->device, spec), info->name, info->platform);
     add_name(w, device->pid, 0, "process_name", name);
     add_number(w, device->pid, 0, "process_sort_index", "sort_index", device->pid);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* On the fake driver: NUMA nodes, parts that cannot be made, and parts that are smaller than they should be. */
+#include "device/device.h"
 #include "support/fake_driver.h"
 #include "support/test_device.h"
 #include <stdio.h>
@@ -55,6 +56,37 @@ START_TEST(numa_nodes_are_shares)
     test_fails(RNL_INVALID_ARGUMENT, "from 0 to 1", rnl_device_open("0:1/numa2", NULL, &third));
     ck_assert_uint_eq(find(0).numa_shares, 0);
     test_fails(RNL_UNIMPLEMENTED, "NUMA", rnl_device_open("0:0/numa", NULL, &third));
+}
+END_TEST
+
+static void check_spec(const char *asked, const rnl_device_options *options, const char *said)
+{
+    char spec[RNL_DEVICE_SPEC_BYTES];
+    rnl_device *opened;
+    test_ok(rnl_device_open(asked, options, &opened));
+    ck_assert_str_eq(rnl_device_spec(opened, spec), said);
+    rnl_device_release(opened);
+}
+
+/* What a device says that it is can be asked for. */
+START_TEST(shares_have_names)
+{
+    rnl_device_options options = RNL_DEVICE_OPTIONS_INIT;
+    const uint32_t units = find(1).most_shares;
+    char expected[RNL_DEVICE_SPEC_BYTES];
+    check_spec("0:0", NULL, "0:0");
+    check_spec("0:1/numa1", NULL, "0:1/numa1");
+    check_spec("0:1", NULL, "0:1");
+    if (units >= 2) {
+        check_spec("0:1/2.0", NULL, "0:1/2.0");
+        check_spec("0:1/2.1", NULL, "0:1/2.1");
+    }
+    if (units >= 4) {
+        check_spec("0:1/4.3", NULL, "0:1/4.3");
+        options.compute_units = 3;
+        snprintf(expected, sizeof expected, "0:1, 3 of %u units", (unsigned)find(1).compute_units);
+        check_spec("0:1", &options, expected);
+    }
 }
 END_TEST
 
@@ -135,6 +167,7 @@ int main(void)
     TCase *test_case = tcase_create("fake_share");
     tcase_add_checked_fixture(test_case, setup, teardown);
     tcase_add_test(test_case, numa_nodes_are_shares);
+    tcase_add_test(test_case, shares_have_names);
     tcase_add_test(test_case, a_gpu_has_no_shares_but_of_memory);
     tcase_add_test(test_case, a_part_that_cannot_be_made_is_an_error);
     tcase_add_test(test_case, a_part_with_fewer_units_is_refused);

@@ -360,6 +360,36 @@ START_TEST(threads_share_a_trace_that_is_written_meanwhile)
 }
 END_TEST
 
+static unsigned taken(rnl_trace_turn *turn, unsigned runs)
+{
+    unsigned bits = 0;
+    for (unsigned i = 0; i < runs; i++)
+        bits |= (unsigned)rnl_trace_takes(trace, turn) << i;
+    return bits;
+}
+
+START_TEST(runs_are_recorded_by_turns)
+{
+    rnl_trace_turn first = {0}, second = {0};
+    ck_assert_uint_eq(taken(&first, 5), 0x1f);
+    rnl_trace_set_interval(trace, 3);
+    ck_assert_uint_eq(taken(&first, 7), 0x49);
+    ck_assert_uint_eq(taken(&second, 5), 0x09);
+    rnl_trace_set_interval(trace, 0);
+    ck_assert_uint_eq(taken(&first, 5), 0);
+    rnl_trace_set_interval(trace, 2);
+    ck_assert_uint_eq(taken(&first, 4), 0x5);
+    rnl_trace_set_interval(trace, 2);
+    ck_assert_uint_eq(taken(&second, 3), 0x5);
+    rnl_trace_set_interval(trace, UINT32_MAX);
+    ck_assert_uint_eq(taken(&second, 9), 1);
+    stream = make_stream(device, trace, NULL); /* a stream is recorded whatever the interval */
+    copy_around(stream, device, 1);
+    read_trace(trace);
+    ck_assert_uint_eq(count_named("fill", 1), 1);
+}
+END_TEST
+
 START_TEST(a_stream_without_a_trace_has_no_track)
 {
     test_ok(rnl_stream_create(device, &stream));
@@ -385,6 +415,7 @@ int main(void)
     tcase_add_test(test_case, a_failed_command_is_left_out);
     tcase_add_test(test_case, tracing_makes_nothing_fail);
     tcase_add_test(test_case, threads_share_a_trace_that_is_written_meanwhile);
+    tcase_add_test(test_case, runs_are_recorded_by_turns);
     tcase_add_test(test_case, a_stream_without_a_trace_has_no_track);
     suite_add_tcase(suite, test_case);
     return test_run(suite, false);

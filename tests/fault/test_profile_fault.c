@@ -100,9 +100,13 @@ static rnl_status traced_run(void)
     rnl_tensor output = {0};
     rnl_status status = rnl_trace_create(NULL, &trace);
     if (status == RNL_OK)
+        rnl_trace_set_interval(trace, 2);
+    if (status == RNL_OK)
         status = rnl_session_trace(session, trace);
     if (status == RNL_OK)
         status = rnl_session_run(session, &input, 1, &output, 1);
+    if (status == RNL_OK)
+        status = rnl_session_run(session, &input, 1, &output, 1); /* by the interval, one that is not recorded */
     if (status == RNL_OK)
         ck_assert_float_eq_tol(*(float *)output.data, 5.5f, 1e-6f);
     rnl_alloc_fail_at(0);

@@ -223,6 +223,38 @@ START_TEST(test_a_trace_begins_and_ends_between_runs)
 }
 END_TEST
 
+/* On two streams in turns, and the same results. */
+START_TEST(each_third_run_is_recorded)
+{
+    rnl_trace *trace = NULL;
+    rnl_trace_stats stats;
+    uint64_t commands = 0;
+    test_ok(rnl_trace_create(NULL, &trace));
+    rnl_trace_set_interval(trace, 3);
+    test_ok(rnl_session_trace(session, trace));
+    for (unsigned i = 0; i < 7; i++) {
+        run_and_check();
+        rnl_trace_get_stats(trace, &stats);
+        ck_assert_uint_ge(stats.commands, commands + (i % 3 == 0 ? PRODUCTS : 0));
+        ck_assert(i % 3 == 0 || stats.commands == commands);
+        commands = stats.commands;
+        if (i == 4)
+            profile_and_check(); /* counts for nothing */
+    }
+    rnl_trace_set_interval(trace, 0);
+    run_and_check();
+    test_ok(rnl_session_trace(session, trace)); /* as it is */
+    run_and_check();
+    rnl_trace_get_stats(trace, &stats);
+    ck_assert_uint_eq(stats.commands, commands);
+    rnl_trace_set_interval(trace, 1);
+    run_and_check();
+    rnl_trace_get_stats(trace, &stats);
+    ck_assert_uint_gt(stats.commands, commands);
+    rnl_trace_release(trace);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("profile");
@@ -234,6 +266,7 @@ int main(void)
     tcase_add_test(tcase, test_records_outlive_other_runs);
     tcase_add_test(tcase, test_wrong_calls);
     tcase_add_test(tcase, test_a_trace_begins_and_ends_between_runs);
+    tcase_add_test(tcase, each_third_run_is_recorded);
     tcase_add_test(tcase, tuning_changes_no_result);
     suite_add_tcase(suite, tcase);
     return test_run(suite, false);

@@ -251,8 +251,8 @@ RNL_API RNL_NODISCARD rnl_status rnl_session_profile(rnl_session *session, const
 
 /*
  * From the next run on, what the session does is recorded in the trace (runnel/trace.h): its commands, named by node
- * and kernel, on a track of their own, its planning and its runs among what its threads do. NULL: no longer. The
- * session holds the trace.
+ * and kernel, on a track of their own ("session 1", as the trace counts them), its planning and its runs among what its
+ * threads do. NULL: no longer. The session holds the trace.
  */
 RNL_API RNL_NODISCARD rnl_status rnl_session_trace(rnl_session *session, rnl_trace *trace);
 

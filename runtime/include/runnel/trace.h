@@ -43,6 +43,13 @@ RNL_API void rnl_trace_release(rnl_trace *trace);
  */
 RNL_API rnl_trace *rnl_trace_use(rnl_trace *trace);
 
+/*
+ * Of each session's runs, and of the requests and batches on several devices, every N-th is recorded from now on, the
+ * next one first. The others run on streams that keep no times, and cost nothing. 0: none is; 1, as it is at first: all
+ * are. What is enqueued in streams of your own and rnl_trace_span are recorded all the same. Any thread.
+ */
+RNL_API void rnl_trace_set_interval(rnl_trace *trace, uint32_t runs);
+
 /* The host's clock of all times in a trace: CLOCK_MONOTONIC. */
 RNL_API uint64_t rnl_trace_now(void);
 /* A span of the calling thread's, from `start_ns` until now. `name` is copied. `trace` may be NULL: nothing happens.
