@@ -5,6 +5,7 @@
 #include "multi/split.h"
 
 #include "graph/graph.h"
+#include <stdio.h>
 #include <string.h>
 
 size_t rnl_row_bytes(rnl_dtype dtype, const int64_t *shape, size_t rank)
@@ -67,7 +68,7 @@ static rnl_status check_output(const rnl_tensor *got, const rnl_batch_output *of
 }
 
 /* Starts them all: the first whose device is free is left to this thread, and what no thread can be had for. */
-static rnl_status start_parts(rnl_batch *batch, const size_t *share, bool *out_here)
+static rnl_status start_parts(rnl_batch *batch, const size_t *share, rnl_trace *trace, bool *out_here)
 {
     rnl_multi *multi = batch->multi;
     rnl_status status = RNL_OK;
@@ -76,7 +77,7 @@ static rnl_status start_parts(rnl_batch *batch, const size_t *share, bool *out_h
         out_here[i] = false;
         if (share[i] == 0)
             continue;
-        rnl_job_begin(multi, &batch->jobs[i]);
+        rnl_job_begin(multi, &batch->jobs[i], trace);
         out_here[i] = !has_own && rnl_member_is_free(&multi->members[i]);
         has_own = has_own || out_here[i];
         if (!out_here[i] && rnl_job_hand_over(multi, &batch->jobs[i], &out_here[i]) != RNL_OK)
@@ -90,8 +91,11 @@ static rnl_status run_parts(rnl_batch *batch, const size_t *share)
     bool here[RNL_MULTI_MAX_DEVICES];
     rnl_multi *multi = batch->multi;
     rnl_status status = RNL_OK;
+    char name[48];
+    const uint64_t start = rnl_trace_now();
     pthread_mutex_lock(&multi->lock);
-    status = start_parts(batch, share, here);
+    rnl_trace *trace = rnl_trace_retain(rnl_multi_next_trace(multi));
+    status = start_parts(batch, share, trace, here);
     pthread_mutex_unlock(&multi->lock);
     for (size_t i = 0; i < multi->member_count; i++)
         if (here[i])
@@ -105,6 +109,9 @@ static rnl_status run_parts(rnl_batch *batch, const size_t *share)
         rnl_job_end(multi, &batch->jobs[i]);
     }
     pthread_mutex_unlock(&multi->lock);
+    snprintf(name, sizeof name, "batch of %zu rows", batch->rows);
+    rnl_trace_span(trace, name, start);
+    rnl_trace_release(trace);
     return status;
 }
 

@@ -4,8 +4,10 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "model/session.h"
+#include "model/trace.h"
 #include "multi/multi.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* ---- Checking and keeping ------------------------------------------------------------------------------------- */
@@ -47,8 +49,9 @@ rnl_status rnl_job_prepare(rnl_multi *multi, const rnl_tensor *inputs, size_t in
     return RNL_OK;
 }
 
-void rnl_job_begin(rnl_multi *multi, rnl_job *job)
+void rnl_job_begin(rnl_multi *multi, rnl_job *job, rnl_trace *trace)
 {
+    job->trace = rnl_trace_retain(trace);
     job->id = ++multi->last_id;
     job->older = multi->jobs;
     if (job->older)
@@ -65,6 +68,8 @@ void rnl_job_end(rnl_multi *multi, rnl_job *job)
         multi->jobs = job->older;
     if (job->older)
         job->older->newer = job->newer;
+    rnl_trace_release(job->trace);
+    job->trace = NULL;
 }
 
 void rnl_multi_cancel(rnl_multi *multi, uint64_t id)
@@ -106,6 +111,23 @@ static uint64_t plans_built(rnl_member *member)
     return stats.plans_built;
 }
 
+static rnl_status run_recorded(const rnl_member *member, rnl_session *session, rnl_job *job)
+{
+    char name[RNL_DEVICE_SPEC_BYTES + 40];
+    const uint64_t start = rnl_trace_now();
+    rnl_session_record(session, job->trace);
+    const rnl_status status = run_session(session, job);
+    snprintf(name, sizeof name, "request %llu on %s", (unsigned long long)job->id, member->spec);
+    rnl_trace_span(job->trace, name, start);
+    return status;
+}
+
+static rnl_status run_unrecorded(rnl_session *session, rnl_job *job)
+{
+    rnl_session_record(session, NULL);
+    return run_session(session, job);
+}
+
 /* With a session of the member's, which the lock is given up for. */
 static rnl_status run_on(rnl_member *member, rnl_job *job)
 {
@@ -117,7 +139,7 @@ static rnl_status run_on(rnl_member *member, rnl_job *job)
     rnl_member_start_job(member, job);
     pthread_mutex_unlock(&multi->lock);
     const uint64_t plans = plans_built(member), start = rnl_clock_ns();
-    const rnl_status status = run_session(session, job);
+    const rnl_status status = job->trace ? run_recorded(member, session, job) : run_unrecorded(session, job);
     const uint64_t elapsed = rnl_clock_ns() - start;
     const bool has_planned = plans_built(member) != plans;
     pthread_mutex_lock(&multi->lock);
@@ -201,7 +223,7 @@ rnl_status rnl_job_do(rnl_multi *multi, rnl_job *job)
 {
     rnl_status status = RNL_OK;
     pthread_mutex_lock(&multi->lock);
-    rnl_job_begin(multi, job);
+    rnl_job_begin(multi, job, rnl_multi_next_trace(multi));
     bool here = rnl_member_is_free(&multi->members[job->member]);
     if (!here)
         status = rnl_job_hand_over(multi, job, &here);
@@ -250,7 +272,7 @@ static rnl_status submit(rnl_multi *multi, rnl_job *job, uint64_t *out_id)
     if (multi->stops) {
         status = FAIL(RNL_UNAVAILABLE, "the devices are being released");
     } else {
-        rnl_job_begin(multi, job);
+        rnl_job_begin(multi, job, rnl_multi_next_trace(multi));
         if (out_id)
             *out_id = job->id;
         status = rnl_member_queue(&multi->members[job->member], job);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A device's sessions, and the threads that run what is queued for it. */
 #include "base/memory.h"
+#include "model/trace.h"
 #include "multi/multi.h"
 
 #include <stdio.h>
@@ -16,6 +17,7 @@ rnl_status rnl_member_open(rnl_multi *multi, rnl_device *device, const rnl_multi
     member->last = &member->first;
     snprintf(member->name, sizeof member->name, "%s (%u:%u)", info->name, (unsigned)info->platform_index,
              (unsigned)info->device_index);
+    rnl_device_spec(device, member->spec);
     member->in_flight = info->unified_memory ? 1 : IN_FLIGHT_WITH_COPIES;
     if (options->in_flight)
         member->in_flight = options->in_flight;
@@ -62,9 +64,11 @@ rnl_status rnl_member_take_session(rnl_member *member, rnl_session **out_session
         *out_session = member->idle[--member->idle_count];
         return RNL_OK;
     }
-    member->session_count++;
+    const size_t number = ++member->session_count;
     pthread_mutex_unlock(&multi->lock);
     const rnl_status status = rnl_session_create(member->model, out_session);
+    if (status == RNL_OK)
+        rnl_session_name_track(*out_session, "%s session %zu", member->spec, number);
     pthread_mutex_lock(&multi->lock);
     if (status != RNL_OK) {
         member->session_count--;

@@ -151,6 +151,22 @@ static rnl_status make_locks(rnl_multi *multi)
     return multi->has_measuring ? RNL_OK : FAIL(RNL_RESOURCE_EXHAUSTED, "no mutex for several devices");
 }
 
+/* Placing weights is recorded where requests will be. */
+static rnl_status open_members(rnl_multi *multi, rnl_device *const *devices, size_t count,
+                               const rnl_multi_options *options)
+{
+    rnl_trace *before = rnl_trace_current();
+    rnl_status status = RNL_OK;
+    if (options->trace)
+        rnl_trace_use(options->trace);
+    for (size_t i = 0; i < count && status == RNL_OK; i++) {
+        multi->member_count++;
+        status = rnl_member_open(multi, devices[i], options, &multi->members[i]);
+    }
+    rnl_trace_use(before);
+    return status;
+}
+
 rnl_status rnl_multi_open(rnl_graph *graph, rnl_device *const *devices, size_t device_count,
                           const rnl_multi_options *given, rnl_multi **out_multi)
 {
@@ -165,14 +181,12 @@ rnl_status rnl_multi_open(rnl_graph *graph, rnl_device *const *devices, size_t d
     TRY(rnl_alloc(1, sizeof *multi, &multi));
     multi->graph = rnl_graph_retain(graph);
     multi->policy = options.policy;
+    multi->trace = rnl_trace_retain(options.trace);
     GOTO(make_locks(multi));
     GOTO(rnl_alloc(device_count, sizeof *multi->members, &multi->members));
     GOTO(copy_shares(multi, options.shares, device_count));
     find_batch(multi);
-    for (size_t i = 0; i < device_count; i++) {
-        multi->member_count++;
-        GOTO(rnl_member_open(multi, devices[i], &options, &multi->members[i]));
-    }
+    GOTO(open_members(multi, devices, device_count, &options));
     *out_multi = multi;
     return RNL_OK;
 done:
@@ -191,6 +205,7 @@ void rnl_multi_release(rnl_multi *multi)
     for (size_t i = 0; i < multi->member_count; i++)
         rnl_member_close(&multi->members[i]);
     rnl_splits_free(multi);
+    rnl_trace_release(multi->trace);
     if (multi->has_lock)
         pthread_mutex_destroy(&multi->lock);
     if (multi->has_measuring)
@@ -210,6 +225,21 @@ rnl_status rnl_multi_check_split(rnl_multi *multi)
     memcpy(reason, multi->no_split, sizeof reason);
     pthread_mutex_unlock(&multi->lock);
     return *reason ? FAIL(RNL_FAILED_PRECONDITION, "%s", reason) : RNL_OK;
+}
+
+void rnl_multi_trace(rnl_multi *multi, rnl_trace *trace)
+{
+    pthread_mutex_lock(&multi->lock);
+    rnl_trace *before = multi->trace;
+    multi->trace = rnl_trace_retain(trace);
+    multi->trace_turn = (rnl_trace_turn){0};
+    pthread_mutex_unlock(&multi->lock);
+    rnl_trace_release(before);
+}
+
+rnl_trace *rnl_multi_next_trace(rnl_multi *multi)
+{
+    return multi->trace && rnl_trace_takes(multi->trace, &multi->trace_turn) ? multi->trace : NULL;
 }
 
 static void describe(rnl_member *member, rnl_multi_device *out_device)

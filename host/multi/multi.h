@@ -5,6 +5,7 @@
 #define RUNNEL_MULTI_MULTI_H
 
 #include "base/status.h"
+#include "device/trace.h"
 #include "multi/shares.h"
 #include <pthread.h>
 #include <runnel/multi.h>
@@ -22,6 +23,7 @@ typedef struct rnl_job {
     double work;        /* what it takes, in any unit: bytes of the inputs */
     bool is_bound;      /* its member is measured: no other one helps out */
     bool keeps_nothing; /* outputs are read, and forgotten */
+    rnl_trace *trace;   /* retained: it is recorded there; or NULL */
     atomic_bool stop;
     rnl_complete_fn complete; /* NULL: somebody waits for `ended` */
     void *user;
@@ -44,6 +46,7 @@ typedef struct rnl_member {
     rnl_device *device; /* retained */
     rnl_model *model;
     char name[160]; /* "NVIDIA H200 (0:0)" */
+    char spec[RNL_DEVICE_SPEC_BYTES];
     size_t in_flight;
     rnl_session **idle; /* room for in_flight */
     size_t idle_count, session_count;
@@ -80,6 +83,8 @@ struct rnl_multi {
     rnl_job *jobs; /* all, the newest first */
     uint64_t last_id;
     size_t turn;
+    rnl_trace *trace; /* retained; NULL: requests are not recorded */
+    rnl_trace_turn trace_turn;
     double *fixed_shares; /* NULL: shares are measured */
     bool is_measured;     /* each member has run a request */
     char no_split[256];   /* why batches are not split; "": they are */
@@ -92,8 +97,9 @@ struct rnl_multi {
 /* Arguments as rnl_multi_run's; chooses no member. */
 RNL_NODISCARD rnl_status rnl_job_prepare(rnl_multi *multi, const rnl_tensor *inputs, size_t input_count,
                                          rnl_tensor *outputs, size_t output_count, rnl_job *out_job);
-/* Names the job, so that it can be cancelled, and counts it as its member's, until it ends. The lock is held. */
-void rnl_job_begin(rnl_multi *multi, rnl_job *job);
+/* Names the job, so that it can be cancelled, and counts it as its member's, until it ends. The lock is held. `trace`:
+ * where it is recorded, or NULL. */
+void rnl_job_begin(rnl_multi *multi, rnl_job *job, rnl_trace *trace);
 void rnl_job_end(rnl_multi *multi, rnl_job *job);
 /* Runs the job that has begun in this thread, if need be twice. Its failure is this thread's, and in the job. */
 RNL_NODISCARD rnl_status rnl_job_run(rnl_multi *multi, rnl_job *job);
@@ -104,6 +110,9 @@ RNL_NODISCARD rnl_status rnl_job_hand_over(rnl_multi *multi, rnl_job *job, bool 
 void rnl_job_wait(rnl_multi *multi, rnl_job *job);
 /* Begins a job, runs it on its member in whichever thread, and waits. Its failure is this thread's. */
 RNL_NODISCARD rnl_status rnl_job_do(rnl_multi *multi, rnl_job *job);
+
+/* Where the next request or batch is recorded, if it is one that is: borrowed, or NULL. The lock is held. */
+rnl_trace *rnl_multi_next_trace(rnl_multi *multi);
 
 /* ---- Members (member.c) ---- */
 

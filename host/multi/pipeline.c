@@ -5,6 +5,9 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "model/trace.h"
+#include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 #define DEFAULT_DEPTH 2
@@ -81,6 +84,27 @@ static rnl_status fail_lost(const rnl_pipeline *pipeline, const rnl_pipe_stage *
                 (unsigned)info->device_index, (int)length, stage->loss.message);
 }
 
+/* Planning for what crosses is a part of it. */
+static rnl_status run_recorded(rnl_lane *lane, rnl_batch *batch)
+{
+    char name[64];
+    const uint64_t start = rnl_trace_now();
+    rnl_trace *before = rnl_trace_use(batch->trace);
+    rnl_session_record(lane->session, batch->trace);
+    const rnl_status status = rnl_lane_run(lane, batch);
+    rnl_trace_use(before);
+    snprintf(name, sizeof name, "batch %llu in stage %zu", (unsigned long long)batch->number,
+             (size_t)(lane->stage - lane->pipeline->stages));
+    rnl_trace_span(batch->trace, name, start);
+    return status;
+}
+
+static rnl_status run_unrecorded(rnl_lane *lane, rnl_batch *batch)
+{
+    rnl_session_record(lane->session, NULL);
+    return rnl_lane_run(lane, batch);
+}
+
 /* Without the lock. */
 static rnl_status run_stage(rnl_lane *lane, rnl_batch *batch, bool is_lost, bool is_cancelled, uint64_t *out_ns)
 {
@@ -90,7 +114,7 @@ static rnl_status run_stage(rnl_lane *lane, rnl_batch *batch, bool is_lost, bool
         return FAIL(RNL_CANCELLED, "the batch was cancelled");
     if (is_lost)
         return fail_lost(lane->pipeline, lane->stage);
-    rnl_status status = rnl_lane_run(lane, batch);
+    rnl_status status = batch->trace ? run_recorded(lane, batch) : run_unrecorded(lane, batch);
     *out_ns = rnl_clock_ns() - start;
     return status == RNL_OK ? RNL_OK : name_stage(lane, status);
 }
@@ -198,6 +222,7 @@ void rnl_pipeline_release(rnl_pipeline *pipeline)
     if (pipeline->has_lock)
         pthread_mutex_destroy(&pipeline->lock);
     rnl_graph_release(pipeline->graph);
+    rnl_trace_release(pipeline->trace);
     rnl_free(pipeline);
 }
 
@@ -243,6 +268,23 @@ static rnl_status init_pipeline(rnl_pipeline *pipeline, const rnl_pipeline_optio
     return RNL_OK;
 }
 
+/* Callers that know nothing of traces have shorter options. */
+static rnl_trace *trace_of(const rnl_pipeline_options *options)
+{
+    const size_t least = offsetof(rnl_pipeline_options, trace) + sizeof options->trace;
+    return options && options->struct_size >= least ? options->trace : NULL;
+}
+
+static rnl_status init_recorded(rnl_pipeline *pipeline, const rnl_pipeline_options *options, uint32_t depth)
+{
+    rnl_trace *before = rnl_trace_current();
+    if (pipeline->trace)
+        rnl_trace_use(pipeline->trace);
+    const rnl_status status = init_pipeline(pipeline, options, depth);
+    rnl_trace_use(before);
+    return status;
+}
+
 static rnl_status check_create(rnl_graph *graph, rnl_device *const *devices, size_t count, uint32_t depth)
 {
     if (!graph || !devices)
@@ -284,7 +326,8 @@ rnl_status rnl_pipeline_create(rnl_graph *graph, rnl_device *const *devices, siz
     GOTO(rnl_alloc(device_count, sizeof(rnl_device *), &pipeline->devices));
     for (; pipeline->device_count < device_count; pipeline->device_count++)
         pipeline->devices[pipeline->device_count] = rnl_device_retain(devices[pipeline->device_count]);
-    GOTO(init_pipeline(pipeline, options, depth));
+    pipeline->trace = rnl_trace_retain(trace_of(options));
+    GOTO(init_recorded(pipeline, options, depth));
     log_stages(pipeline);
     *out_pipeline = pipeline;
     pipeline = NULL;
@@ -344,7 +387,9 @@ rnl_status rnl_pipeline_submit(rnl_pipeline *pipeline, const rnl_tensor *inputs,
         batch->error.status = RNL_OK;
         batch->is_cancelled = batch->is_done = false;
         pipeline->batches_under_way++;
-        pipeline->submitted++;
+        batch->number = ++pipeline->submitted;
+        batch->trace =
+            pipeline->trace && rnl_trace_takes(pipeline->trace, &pipeline->trace_turn) ? pipeline->trace : NULL;
         push(pipeline, &pipeline->stages[0], batch);
     }
     pthread_mutex_unlock(&pipeline->lock);

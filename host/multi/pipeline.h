@@ -40,6 +40,8 @@ typedef struct rnl_batch {
     void *user;
     rnl_error error; /* status RNL_OK: none so far */
     bool is_cancelled, is_done;
+    uint64_t number;  /* of the submissions, from 1 on */
+    rnl_trace *trace; /* borrowed from the pipeline: it is recorded there; or NULL */
 } rnl_batch;
 
 /* A thread of a stage, with the session that it runs. */
@@ -84,6 +86,8 @@ struct rnl_pipeline {
     bool has_lock, has_cond;
     bool stop, delivers; /* somebody calls `complete` */
     uint64_t submitted, completed;
+    rnl_trace *trace; /* retained; or NULL */
+    rnl_trace_turn trace_turn;
 };
 
 /* ---- pipeline_open.c: the cut; sets stages' info, graphs and models ---- */

@@ -3,6 +3,7 @@
 #include "base/memory.h"
 #include "device/device.h"
 #include "graph/op_common.h"
+#include "model/trace.h"
 #include "multi/pipeline.h"
 #include <string.h>
 
@@ -77,6 +78,18 @@ done:
     return status;
 }
 
+/* "stage 1 on 0:1"; the one that copies beside it: "stage 1 on 0:1, session 2". */
+static void name_track(const rnl_lane *lane, size_t index)
+{
+    char spec[RNL_DEVICE_SPEC_BYTES];
+    const size_t stage = (size_t)(lane->stage - lane->pipeline->stages);
+    rnl_device_spec(lane->stage->model->device, spec);
+    if (index == 0)
+        rnl_session_name_track(lane->session, "stage %zu on %s", stage, spec);
+    else
+        rnl_session_name_track(lane->session, "stage %zu on %s, session %zu", stage, spec, index + 1);
+}
+
 static rnl_status open_lanes(rnl_pipeline *pipeline, rnl_pipe_stage *stage, const rnl_stage_plan *plan)
 {
     const size_t count = rnl_stage_lanes(pipeline->devices[stage->info.device], plan->depth);
@@ -89,6 +102,8 @@ static rnl_status open_lanes(rnl_pipeline *pipeline, rnl_pipe_stage *stage, cons
         rnl_status status = rnl_alloc(stage->graph->output_count, sizeof *lane->outputs, &lane->outputs);
         if (status == RNL_OK)
             status = rnl_session_create(stage->model, &lane->session);
+        if (status == RNL_OK)
+            name_track(lane, stage->lane_count);
         if (status != RNL_OK) {
             rnl_free(lane->inputs);
             rnl_free(lane->outputs);

@@ -21,6 +21,7 @@ from ._options import PRECISIONS, SessionOptions, make_options
 from ._registry import Registry
 from ._session import Session, _Call, _sessions, aside
 from ._tensors import own
+from ._trace import Trace
 
 MOST_DEVICES = 64
 CALLERS = 32  # runs that `submit` has under way at a time
@@ -101,8 +102,11 @@ class MultiSession(Session):
     def profile(self, input_feed: Any) -> Any:
         raise Unimplemented("a profile looks at one device: open a Session on it")
 
-    def trace(self, trace: Any) -> None:
-        raise Unimplemented("a trace looks at one device: open a Session on it")
+    def trace(self, trace: Optional[Trace]) -> None:
+        """From the next run on, what the devices do is recorded in this trace, a track for each; None: no longer."""
+        with self._state:
+            self._check_open()
+            self._lib.rnl_multi_trace(self._multi, trace._handle() if trace else None)
 
     def stats(self) -> Any:
         raise Unimplemented("the model is on several devices: see shares()")

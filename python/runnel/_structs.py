@@ -87,7 +87,7 @@ SessionStats = structure(
 
 MultiOptions = structure(
     "rnl_multi_options", ("struct_size", c.c_size_t), ("policy", c.c_int), ("in_flight", c.c_uint32),
-    ("model", c.c_void_p), ("shares", c.c_void_p))
+    ("model", c.c_void_p), ("shares", c.c_void_p), ("trace", c.c_void_p))
 
 MultiDevice = structure(
     "rnl_multi_device", ("device", c.c_void_p), ("is_lost", c.c_bool), ("share", c.c_size_t), ("requests", c.c_uint64),

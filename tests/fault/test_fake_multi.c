@@ -13,6 +13,7 @@
 #include "support/test_device.h"
 #include <pthread.h>
 #include <runnel/multi.h>
+#include <runnel/trace.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,6 +29,7 @@ static size_t alive;
 static float input[ROWS * SMALL_INPUTS];
 static const double even[DEVICES] = {1, 1, 1};
 static unsigned warnings;
+static bool is_traced;
 
 static void count_warning(void *user, rnl_log_level level, const char *line)
 {
@@ -198,7 +200,9 @@ static rnl_status open_run_release(void *data)
     rnl_multi *own = NULL;
     (void)data;
     options.shares = even;
-    rnl_status status = rnl_multi_open(graph, devices, 2, &options, &own);
+    rnl_status status = is_traced ? rnl_trace_create(NULL, &options.trace) : RNL_OK;
+    if (status == RNL_OK)
+        status = rnl_multi_open(graph, devices, 2, &options, &own);
     for (size_t i = 0; i < 4 && status == RNL_OK; i++) {
         rnl_tensor x = input_tensor(), y = {.name = "y"};
         status = runs[i % 2](own, &x, 1, &y, 1);
@@ -206,6 +210,7 @@ static rnl_status open_run_release(void *data)
     }
     const rnl_error error = *rnl_last_error();
     rnl_multi_release(own);
+    rnl_trace_release(options.trace);
     return status == RNL_OK ? status : rnl_error_restore(&error);
 }
 
@@ -222,7 +227,8 @@ START_TEST(each_call_fails)
                              .settle = trim,
                              .code = CL_OUT_OF_RESOURCES,
                              .code_text = "CL_OUT_OF_RESOURCES (-5)",
-                             .step = 3};
+                             .step = _i ? 7 : 3};
+    is_traced = _i;
     (void)fake_sweep_calls(&wish);
 }
 END_TEST
@@ -230,6 +236,7 @@ END_TEST
 START_TEST(each_allocation_fails)
 {
     bool left = false;
+    is_traced = _i;
     for (uint64_t n = 1; !left; n++) {
         rnl_alloc_fail_at(n);
         const rnl_status status = open_run_release(NULL);
@@ -238,6 +245,38 @@ START_TEST(each_allocation_fails)
             ck_assert_int_eq(status, RNL_RESOURCE_EXHAUSTED);
     }
     ck_assert_int_eq(open_run_release(NULL), RNL_OK);
+}
+END_TEST
+
+/* From request to request; what was recorded stays. */
+START_TEST(what_is_recorded_can_change)
+{
+    rnl_trace *first, *second;
+    rnl_trace_stats stats;
+    open_multi();
+    test_ok(rnl_trace_create(NULL, &first));
+    test_ok(rnl_trace_create(NULL, &second));
+    rnl_multi_trace(multi, first);
+    run_both();
+    rnl_multi_trace(multi, second);
+    rnl_trace_get_stats(first, &stats);
+    const uint64_t commands = stats.commands, spans = stats.spans;
+    ck_assert_uint_gt(commands, 0);
+    rnl_trace_set_interval(second, 2);
+    for (int i = 0; i < 8; i++)
+        run_both();
+    rnl_trace_get_stats(first, &stats);
+    ck_assert_uint_eq(stats.commands, commands);
+    ck_assert_uint_eq(stats.spans, spans);
+    rnl_multi_trace(multi, NULL);
+    rnl_trace_get_stats(second, &stats);
+    const uint64_t until = stats.commands;
+    ck_assert_uint_gt(until, 0);
+    run_both();
+    rnl_trace_get_stats(second, &stats);
+    ck_assert_uint_eq(stats.commands, until);
+    rnl_trace_release(first);
+    rnl_trace_release(second);
 }
 END_TEST
 
@@ -261,6 +300,9 @@ static void complete(void *user, const rnl_error *error)
 static void *call_often(void *argument)
 {
     const size_t number = *(const size_t *)argument;
+    rnl_trace *trace = NULL;
+    if (number == 3)
+        (void)!rnl_trace_create(NULL, &trace);
     rnl_tensor x = input_tensor(), y[10];
     for (size_t i = 0; i < 10; i++) {
         y[i] = (rnl_tensor){.name = "y"};
@@ -276,12 +318,15 @@ static void *call_often(void *argument)
             fake_driver()->fail_command(5, CL_OUT_OF_RESOURCES);
         if (number == 2 && i == 7)
             rnl_multi_cancel(multi, 0);
+        if (number == 3)
+            rnl_multi_trace(multi, i % 4 == 3 ? NULL : trace);
     }
     pthread_mutex_lock(&lock);
     while (under_way > 0)
         pthread_cond_wait(&changed, &lock);
     pthread_cond_broadcast(&changed);
     pthread_mutex_unlock(&lock);
+    rnl_trace_release(trace);
     return NULL;
 }
 
@@ -312,8 +357,9 @@ int main(void)
     tcase_add_loop_test(tcase, all_devices_are_lost, 0, 2);
     tcase_add_loop_test(tcase, each_command_fails_once, 0, 2);
     tcase_add_loop_test(tcase, a_device_alone_fails, 0, 2);
-    tcase_add_test(tcase, each_call_fails);
-    tcase_add_test(tcase, each_allocation_fails);
+    tcase_add_loop_test(tcase, each_call_fails, 0, 2); /* the second time it is recorded */
+    tcase_add_loop_test(tcase, each_allocation_fails, 0, 2);
+    tcase_add_test(tcase, what_is_recorded_can_change);
     tcase_add_test(tcase, many_callers_meet_faults);
     suite_add_tcase(suite, tcase);
     return test_run(suite, false);

@@ -4,6 +4,7 @@
  * Its kernels compute nothing, so answers are not looked at: each batch ends once and in order, failures name their
  * stage and device, nothing hangs, nothing stays.
  */
+#include "base/file.h"
 #include "base/memory.h"
 #include "base/status.h"
 #include "support/fake_driver.h"
@@ -11,6 +12,8 @@
 #include "support/test_device.h"
 #include <runnel/pipeline.h>
 #include <runnel/pool.h>
+#include <runnel/trace.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +28,8 @@ static const fake_control *control;
 static char *folder;
 static proto bytes;
 static size_t alive;
+static rnl_trace *trace; /* of the pipelines that are created; or NULL */
+static bool is_traced;
 
 static void setup(void)
 {
@@ -42,6 +47,7 @@ static void setup(void)
 static void teardown(void)
 {
     control->reset();
+    is_traced = false;
     for (int i = 0; i < 3; i++) {
         ck_assert_uint_eq(test_pool_in_use(devices[i]), 0);
         rnl_device_release(devices[i]);
@@ -86,6 +92,7 @@ static rnl_status create(const size_t *which, size_t count, rnl_pipeline **out_p
     rnl_graph *graph;
     *out_pipeline = NULL;
     options.estimate = true;
+    options.trace = trace;
     for (size_t i = 0; i < count; i++)
         chosen[i] = devices[which[i]];
     rnl_status status = rnl_graph_load_memory(bytes.data, bytes.size, &graph);
@@ -138,7 +145,10 @@ static rnl_status create_run_release(void *data)
     rnl_pipeline *pipeline;
     course c;
     init_course(&c);
-    rnl_status status = create(which, 2, &pipeline);
+    rnl_status status = is_traced ? rnl_trace_create(NULL, &trace) : RNL_OK;
+    pipeline = NULL;
+    if (status == RNL_OK)
+        status = create(which, 2, &pipeline);
     if (status == RNL_OK)
         status = run_batches(pipeline, &c);
     rnl_error error = *rnl_last_error();
@@ -147,6 +157,8 @@ static rnl_status create_run_release(void *data)
         test_ok(run_batches(pipeline, &c));
     }
     rnl_pipeline_release(pipeline);
+    rnl_trace_release(trace);
+    trace = NULL;
     return status == RNL_OK ? status : rnl_error_restore(&error);
 }
 
@@ -191,11 +203,25 @@ START_TEST(each_command_fails)
 }
 END_TEST
 
+START_TEST(each_call_fails_while_it_is_recorded)
+{
+    const fake_sweep wish = {.program = create_run_release,
+                             .settle = trim,
+                             .data = (void *)(uintptr_t)pairs[0],
+                             .code = CL_OUT_OF_RESOURCES,
+                             .code_text = "CL_OUT_OF_RESOURCES (-5)",
+                             .step = 31};
+    works_again = is_traced = true;
+    ck_assert_uint_gt(fake_sweep_calls(&wish), 10);
+}
+END_TEST
+
 /* Host memory that is not there, at any moment; threads take some, too. */
 START_TEST(each_allocation_fails)
 {
     size_t failed = 0, last = 0;
     works_again = true;
+    is_traced = _i == 0;
     test_ok(create_run_release((void *)(uintptr_t)pairs[_i]));
     trim(NULL);
     const size_t before = fake_count_alive();
@@ -212,6 +238,62 @@ START_TEST(each_allocation_fails)
     }
     ck_assert_uint_gt(failed, 20);
     ck_assert_uint_eq(last, 20);
+}
+END_TEST
+
+static size_t count_text(const char *in, const char *text)
+{
+    size_t count = 0;
+    for (const char *at = strstr(in, text); at; at = strstr(at + 1, text))
+        count++;
+    return count;
+}
+
+/* Between devices with memory of their own, each batch is written, read, written and read. */
+START_TEST(copies_between_stages_are_recorded)
+{
+    static const size_t twice[2] = {0, 0};
+    char path[512], name[32];
+    void *text;
+    size_t size;
+    rnl_pipeline *pipeline;
+    course c;
+    init_course(&c);
+    snprintf(path, sizeof path, "%s/trace.json", folder);
+    test_ok(rnl_trace_create(NULL, &trace));
+    rnl_trace_set_interval(trace, _i ? 3 : 1);
+    test_ok(create(twice, 2, &pipeline));
+    test_ok(run_batches(pipeline, &c));
+    test_ok(rnl_trace_write(trace, path));
+    test_ok(rnl_file_read(path, (size_t)1 << 24, &text, &size));
+    ck_assert_ptr_nonnull(strstr(text, "\"stage 0 on 0:0"));
+    ck_assert_ptr_nonnull(strstr(text, "\"stage 1 on 0:0"));
+    ck_assert_uint_eq(count_text(text, "\"name\":\"read\""), 2 * (_i ? 3 : BATCHES));
+    ck_assert_uint_eq(count_text(text, "\"name\":\"write\""), 2 * (_i ? 3 : BATCHES));
+    for (unsigned i = 1; i <= BATCHES; i++) {
+        snprintf(name, sizeof name, "\"batch %u in stage 1\"", i);
+        ck_assert_uint_eq(count_text(text, name), _i == 0 || i % 3 == 1);
+    }
+    rnl_free(text);
+    rnl_pipeline_release(pipeline);
+    rnl_trace_release(trace);
+    trace = NULL;
+}
+END_TEST
+
+/* Who was built before there were traces gives shorter options, with anything behind them. */
+START_TEST(options_without_a_trace)
+{
+    rnl_pipeline_options options = RNL_PIPELINE_OPTIONS_INIT;
+    rnl_pipeline *pipeline;
+    rnl_graph *graph;
+    options.struct_size = offsetof(rnl_pipeline_options, trace);
+    options.trace = (rnl_trace *)1;
+    options.estimate = true;
+    test_ok(rnl_graph_load_memory(bytes.data, bytes.size, &graph));
+    test_ok(rnl_pipeline_create(graph, devices, 2, &options, &pipeline));
+    rnl_pipeline_release(pipeline);
+    rnl_graph_release(graph);
 }
 END_TEST
 
@@ -274,8 +356,11 @@ int main(void)
     TCase *test_case = tcase_create("fake_pipeline");
     tcase_add_checked_fixture(test_case, setup, teardown);
     tcase_add_loop_test(test_case, each_call_fails, 0, 6);
+    tcase_add_test(test_case, each_call_fails_while_it_is_recorded);
     tcase_add_loop_test(test_case, each_command_fails, 0, 3);
     tcase_add_loop_test(test_case, each_allocation_fails, 0, 3);
+    tcase_add_loop_test(test_case, copies_between_stages_are_recorded, 0, 2);
+    tcase_add_test(test_case, options_without_a_trace);
     tcase_add_loop_test(test_case, a_device_is_lost, 0, 6);
     tcase_add_loop_test(test_case, late_commands_and_a_close_in_the_middle, 0, 3);
     suite_add_tcase(suite, test_case);

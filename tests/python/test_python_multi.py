@@ -2,6 +2,9 @@
 """Several devices from Python: the test's device twice, each in a context of its own."""
 
 import concurrent.futures
+import json
+import os
+import tempfile
 import unittest
 
 import numpy as np
@@ -51,6 +54,37 @@ class MultiTest(unittest.TestCase):
             with self.assertRaises(runnel.InvalidArgument):
                 session.run(None, {"x": picture(3)})
             self.check(session, 4)
+
+    def test_trace(self):
+        with tempfile.TemporaryDirectory() as folder, runnel.open(model(), device="0:0,0:0") as session:
+            path = os.path.join(folder, "trace.json")
+            with runnel.Trace(path) as trace:
+                session.trace(trace)
+                self.check(session, 7)
+                self.check(session, 7)
+                session.trace(None)
+                self.check(session, 7)
+            with open(path, encoding="utf-8") as file:
+                events = json.load(file)["traceEvents"]
+            tracks = [event["args"]["name"] for event in events if event["name"] == "thread_name" and event["pid"] > 1]
+            self.assertEqual([(track[:3], track.split(" ", 1)[1]) for track in tracks], [("0:0", "session 1")] * 2)
+            names = [event["name"] for event in events if event["ph"] == "X"]
+            self.assertIn("batch of 7 rows", names)
+            self.assertTrue(any(name.startswith("request ") and " on 0:0" in name for name in names), names)
+
+    def test_every_third_run(self):
+        with tempfile.TemporaryDirectory() as folder, runnel.open(model(), device="0:0") as session:
+            path = os.path.join(folder, "trace.json")
+            with runnel.Trace(path, every=3) as trace:
+                session.trace(trace)
+                for _ in range(7):
+                    self.check(session, 2)
+            with open(path, encoding="utf-8") as file:
+                names = [event["name"] for event in json.load(file)["traceEvents"] if event["ph"] == "X"]
+            self.assertEqual(names.count("run"), 3)
+        for every in (0, -1, 2**32, 1.5, None):
+            with self.assertRaisesRegex(runnel.InvalidArgument, "a whole number from 1 on"):
+                runnel.Trace(every=every)
 
     def test_one_device(self):
         with runnel.open(model(), device="0:0") as session:

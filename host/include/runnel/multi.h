@@ -43,10 +43,11 @@ typedef struct rnl_multi_options {
     const rnl_model_options *model; /* for each device's model; may be NULL */
     /* Of a batch: one a device, in any unit, instead of measuring and comparing. NULL: they are measured. */
     const double *shares;
+    rnl_trace *trace; /* as rnl_multi_trace, from the first request on; opening is recorded, too. May be NULL */
 } rnl_multi_options;
 #define RNL_MULTI_OPTIONS_INIT                                                                                         \
     {                                                                                                                  \
-        sizeof(rnl_multi_options), RNL_MULTI_LEAST_LOADED, 0, NULL, NULL                                               \
+        sizeof(rnl_multi_options), RNL_MULTI_LEAST_LOADED, 0, NULL, NULL, NULL                                         \
     }
 
 /* Opens the graph on each device; the weights are there once. Retains what it is given. `options` may be NULL. */
@@ -87,6 +88,14 @@ RNL_API RNL_NODISCARD rnl_status rnl_multi_check_split(rnl_multi *multi);
  */
 RNL_API RNL_NODISCARD rnl_status rnl_multi_run_split(rnl_multi *multi, const rnl_tensor *inputs, size_t input_count,
                                                      rnl_tensor *outputs, size_t output_count);
+
+/*
+ * From the next request on, what is done for requests and batches is recorded in the trace (runnel/trace.h): a track
+ * for each session of each device ("0:0 session 1") with its commands, and on the threads of the host "request 1 on
+ * 0:0" and "batch of 8 rows". NULL: no longer. Where a track cannot be made, requests go on without. The multi may hold
+ * a trace until it is released.
+ */
+RNL_API void rnl_multi_trace(rnl_multi *multi, rnl_trace *trace);
 
 /* Stops a submitted request, or (0) all that has begun, of whichever kind; what is stopped ends with RNL_CANCELLED. */
 RNL_API void rnl_multi_cancel(rnl_multi *multi, uint64_t id);

@@ -35,10 +35,13 @@ typedef struct rnl_pipeline_options {
     /* Goes by arithmetic and memory traffic instead of measuring each kind of device that the whole model fits. */
     bool estimate;
     const rnl_model_options *model; /* of each stage; may be NULL */
+    /* What is done for batches, and for opening the stages, is recorded there (runnel/trace.h): each stage's commands
+     * on tracks of its own ("stage 1 on 0:1"), and on the threads of the host "batch 1 in stage 0". NULL: it is not. */
+    rnl_trace *trace;
 } rnl_pipeline_options;
 #define RNL_PIPELINE_OPTIONS_INIT                                                                                      \
     {                                                                                                                  \
-        sizeof(rnl_pipeline_options), 0, NULL, NULL, 0, false, NULL                                                    \
+        sizeof(rnl_pipeline_options), 0, NULL, NULL, 0, false, NULL, NULL                                              \
     }
 
 /*
