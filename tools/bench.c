@@ -51,14 +51,15 @@ static rnl_exit sample(rnl_job *job, rnl_bench *bench)
     size_t runs = 0, warm_runs = 0;
     rnl_exit code = rnl_job_run(job, &ms); /* plans and compiles */
     rnl_console_clear();
-    if (code == RNL_EXIT_DONE)
-        code = rnl_job_trace(job, false);
+    rnl_job_trace(job, false);
     if (code == RNL_EXIT_DONE && options->warm_seconds > 0)
         code = run_for(job, options->warm_seconds * 1e3, &ms, &warm_runs);
     for (size_t i = 0; code == RNL_EXIT_DONE && i < options->repeat; i++) {
         code = run_for(job, each > SAMPLE_MS ? each : SAMPLE_MS, &ms, &runs);
         bench->samples_ms[i] = ms / (double)(runs ? runs : 1);
         bench->run_count += runs;
+        if (code == RNL_EXIT_DONE)
+            code = rnl_job_trace_run(job, bench, i);
     }
     return code;
 }
@@ -84,6 +85,7 @@ static rnl_exit measure(rnl_job *job, rnl_bench *bench)
     summarise(bench);
     printf("run ms: median %.3f, min %.3f, p90 %.3f; %.2f runs/s (%zu samples, %zu runs)\n", bench->median_ms,
            bench->min_ms, bench->p90_ms, 1e3 / bench->median_ms, bench->sample_count, bench->run_count);
+    rnl_job_trace_print(job, bench);
     fflush(stdout);
     return RNL_EXIT_DONE;
 }
@@ -106,15 +108,15 @@ static rnl_exit run_bench(rnl_job *job, rnl_bench *bench)
     if (code == RNL_EXIT_DONE)
         code = rnl_job_read_inputs(job);
     if (code == RNL_EXIT_DONE && job->options.pipeline)
-        return rnl_bench_pipeline(job);
+        code = rnl_bench_pipeline(job);
+    if (job->options.pipeline)
+        return code == RNL_EXIT_DONE ? rnl_job_trace_end(job) : code;
     if (code == RNL_EXIT_DONE)
         code = rnl_job_open(job, stdout);
     if (code == RNL_EXIT_DONE && job->options.tune)
         code = rnl_tune_job(job);
     if (code == RNL_EXIT_DONE)
         code = measure(job, bench);
-    if (code == RNL_EXIT_DONE)
-        code = rnl_job_trace_runs(job, bench);
     if (code == RNL_EXIT_DONE)
         code = rnl_job_trace_end(job);
     if (code == RNL_EXIT_DONE && job->options.report)

@@ -12,6 +12,9 @@ typedef struct rnl_bench_peak {
     double flops_per_s, bytes_per_s;
 } rnl_bench_peak;
 
+/* Runs that a bench records, spread over its samples: what a driver takes to keep times is in no sample. */
+#define RNL_TRACED_RUNS 10
+
 /* One step: medians over several runs. */
 typedef struct rnl_bench_layer {
     rnl_step_profile step; /* time_ns: of the last run */
@@ -33,6 +36,8 @@ typedef struct rnl_bench {
     double *samples_ms; /* of one run each, sorted */
     size_t sample_count, run_count;
     double median_ms, min_ms, p90_ms;
+    double traced_ms[RNL_TRACED_RUNS], beside_ms[RNL_TRACED_RUNS]; /* the latter: not recorded, right before */
+    size_t traced_count;
     double streams_ms; /* of one run, with several at a time; 0: not measured */
     rnl_bench_peak peak;
     rnl_bench_layer *layers;

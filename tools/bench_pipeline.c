@@ -4,6 +4,7 @@
 #include "info.h"
 #include "progress.h"
 #include "subject.h"
+#include "trace.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -108,7 +109,29 @@ static rnl_exit sample(flood *f, figures *out)
     return code;
 }
 
-static rnl_exit measure(rnl_job *job, figures *out)
+static void print_figures(const char *what, const figures *f)
+{
+    printf("%s: %.2f batches/s, one alone %.3f ms (%llu batches)\n", what, f->batches_per_s, f->latency_ms,
+           (unsigned long long)f->batches);
+    fflush(stdout);
+}
+
+/* Some more, recorded. */
+static rnl_exit trace_batches(flood *f, const figures *measured)
+{
+    const double least_ns = (double)f->job->options.repeat / measured->batches_per_s * 1e9;
+    double ns = 0;
+    uint64_t batches = 0;
+    rnl_job_trace(f->job, true);
+    const rnl_exit code = run_for(f, least_ns, &ns, &batches);
+    rnl_job_trace(f->job, false);
+    if (code == RNL_EXIT_DONE)
+        printf("traced: %.2f batches/s, %.3f of those without\n", rate_of(f, ns),
+               rate_of(f, ns) / measured->batches_per_s);
+    return code;
+}
+
+static rnl_exit measure(rnl_job *job, figures *out, bool is_whole)
 {
     const size_t depth = job->options.depth ? (size_t)job->options.depth : 2;
     flood f = {.job = job, .set_count = depth * job->piped.device_count + 1};
@@ -116,8 +139,12 @@ static rnl_exit measure(rnl_job *job, figures *out)
     if (!f.outputs)
         return rnl_cli_fail("out of memory");
     pthread_mutex_init(&f.lock, NULL);
-    const rnl_exit code = sample(&f, out);
+    rnl_exit code = sample(&f, out);
     rnl_console_clear();
+    if (code == RNL_EXIT_DONE)
+        print_figures(is_whole ? "pipeline" : "one device", out);
+    if (code == RNL_EXIT_DONE && is_whole && job->trace)
+        code = trace_batches(&f, out);
     for (size_t i = 0; i < f.set_count * job->output_count; i++)
         rnl_output_release(f.outputs[i].data);
     pthread_mutex_destroy(&f.lock);
@@ -157,13 +184,6 @@ static json_t *describe(const rnl_job *job, const figures *all, const figures *o
     return root;
 }
 
-static void print_figures(const char *what, const figures *f)
-{
-    printf("%s: %.2f batches/s, one alone %.3f ms (%llu batches)\n", what, f->batches_per_s, f->latency_ms,
-           (unsigned long long)f->batches);
-    fflush(stdout);
-}
-
 /* The first device alone, by the same machinery; where the model does not fit there, that is said and no failure. */
 static rnl_exit measure_one(rnl_job *job, figures *out)
 {
@@ -174,9 +194,7 @@ static rnl_exit measure_one(rnl_job *job, figures *out)
         return RNL_EXIT_DONE;
     }
     if (code == RNL_EXIT_DONE)
-        code = measure(job, out);
-    if (code == RNL_EXIT_DONE)
-        print_figures("one device", out);
+        code = measure(job, out, false);
     rnl_pipeline_release(job->piped.pipeline);
     job->piped.pipeline = NULL;
     return code;
@@ -186,17 +204,19 @@ rnl_exit rnl_bench_pipeline(rnl_job *job)
 {
     figures one = {0}, all = {0};
     rnl_exit code = rnl_job_open_devices(job, stdout);
+    rnl_job_trace(job, false);
     if (code == RNL_EXIT_DONE)
         code = measure_one(job, &one);
+    rnl_job_trace(job, true);
     if (code == RNL_EXIT_DONE)
         code = rnl_job_open_pipeline(job, job->piped.device_count);
+    rnl_job_trace(job, false);
     if (code != RNL_EXIT_DONE)
         return code;
     rnl_piped_print_stages(&job->piped, stdout);
-    code = measure(job, &all);
+    code = measure(job, &all, true);
     if (code != RNL_EXIT_DONE)
         return code;
-    print_figures("pipeline", &all);
     if (one.batches)
         printf("%.2f times one device\n", all.batches_per_s / one.batches_per_s);
     fflush(stdout);

@@ -7,6 +7,7 @@
 #include "info.h"
 #include "progress.h"
 #include "subject.h"
+#include "trace.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -134,10 +135,11 @@ static rnl_exit measure(load *all, sample_fn sample, double *out_ms)
 
 typedef struct result {
     double request_ms, batch_ms; /* batch_ms 0: batches are not split */
+    double traced_ms;            /* of a request, recorded; 0: none was */
     rnl_multi_device state[RNL_MULTI_MAX_DEVICES];
 } result;
 
-static rnl_exit open_load(load *all, rnl_device *const *devices, size_t count)
+static rnl_exit open_load(load *all, rnl_device *const *devices, size_t count, rnl_trace *trace)
 {
     rnl_job *job = all->job;
     rnl_model_options model_options = RNL_MODEL_OPTIONS_INIT;
@@ -146,6 +148,7 @@ static rnl_exit open_load(load *all, rnl_device *const *devices, size_t count)
     model_options.precision = job->options.precision;
     model_options.deterministic = job->options.deterministic;
     options.model = &model_options;
+    options.trace = trace;
     all->flights = calloc(all->count, sizeof *all->flights);
     for (size_t i = 0; all->flights && i < all->count; i++) {
         all->flights[i] = (flight){all, calloc(job->output_count + 1, sizeof(rnl_tensor))};
@@ -172,17 +175,37 @@ static void close_load(load *all)
     free(all->flights);
 }
 
+/* Some more requests, as many at a time, and some more batches, recorded. */
+static rnl_exit trace_on(load *all, result *measured)
+{
+    const double most = (double)all->job->options.repeat * 1e6;
+    double batch_ms = 0;
+    rnl_job_trace(all->job, true);
+    rnl_exit code = sample_requests(all, 0, &measured->traced_ms); /* makes the tracks */
+    if (code == RNL_EXIT_DONE)
+        code = sample_requests(all, most * measured->request_ms, &measured->traced_ms);
+    if (code == RNL_EXIT_DONE && measured->batch_ms > 0)
+        code = sample_batches(all, most * measured->batch_ms, &batch_ms);
+    rnl_job_trace(all->job, false);
+    return code;
+}
+
 static rnl_exit measure_on(rnl_job *job, rnl_device *const *devices, size_t count, result *out_result)
 {
+    rnl_trace *trace = count == job->several.count ? job->trace : NULL; /* of all together */
     const uint64_t streams = job->options.streams ? job->options.streams : REQUESTS_A_DEVICE * count;
     load all = {.job = job, .count = (size_t)streams};
     pthread_mutex_init(&all.lock, NULL);
     pthread_cond_init(&all.changed, NULL);
-    rnl_exit code = open_load(&all, devices, count);
+    rnl_job_trace(job, trace);
+    rnl_exit code = open_load(&all, devices, count, trace);
+    rnl_job_trace(job, false);
     if (code == RNL_EXIT_DONE)
         code = measure(&all, sample_requests, &out_result->request_ms);
     if (code == RNL_EXIT_DONE && job->several.is_split)
         code = measure(&all, sample_batches, &out_result->batch_ms);
+    if (code == RNL_EXIT_DONE && trace)
+        code = trace_on(&all, out_result);
     if (code == RNL_EXIT_DONE)
         rnl_multi_get_devices(all.multi, out_result->state, RNL_MULTI_MAX_DEVICES);
     close_load(&all);
@@ -217,6 +240,9 @@ static void print_together(const rnl_job *job, const result *alone, const result
     if (several->is_split)
         printf(", and %.2f times its batches", batch_ms / together->batch_ms);
     printf("\n");
+    if (together->traced_ms > 0)
+        printf("traced: %.2f requests/s, %.3f of those without\n", 1e3 / together->traced_ms,
+               together->request_ms / together->traced_ms);
     for (size_t i = 0; i < several->count; i++) {
         rnl_several_name(several->devices[i], name, sizeof name);
         printf("  %s: %llu runs", name, (unsigned long long)together->state[i].requests);
@@ -283,6 +309,8 @@ rnl_exit rnl_bench_several(rnl_job *job, const char *list)
 {
     rnl_exit code = rnl_several_check(&job->options);
     if (code == RNL_EXIT_DONE)
+        code = rnl_job_trace_begin(job);
+    if (code == RNL_EXIT_DONE)
         code = rnl_job_load(job, false);
     if (code == RNL_EXIT_DONE)
         code = rnl_job_read_inputs(job);
@@ -295,5 +323,5 @@ rnl_exit rnl_bench_several(rnl_job *job, const char *list)
     result *results = calloc(job->several.count + 1, sizeof *results);
     code = results ? measure_all(job, results) : rnl_cli_fail("out of memory");
     free(results);
-    return code;
+    return code == RNL_EXIT_DONE ? rnl_job_trace_end(job) : code;
 }

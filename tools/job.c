@@ -51,7 +51,7 @@ rnl_exit rnl_job_open(rnl_job *job, FILE *out)
         rnl_session_create(job->model, &job->session) != RNL_OK)
         return rnl_cli_fail_library("opening %s", job->options.model);
     rnl_job_trace_span(job, "open model", start);
-    return rnl_job_trace(job, true);
+    return rnl_job_trace_session(job);
 }
 
 rnl_exit rnl_job_open_several(rnl_job *job, const char *list, FILE *out)
@@ -67,6 +67,7 @@ rnl_exit rnl_job_open_several(rnl_job *job, const char *list, FILE *out)
     model_options.precision = job->options.precision;
     model_options.deterministic = job->options.deterministic;
     options.model = &model_options;
+    options.trace = job->trace;
     if (rnl_multi_open(job->graph, job->several.devices, job->several.count, &options, &job->several.multi) != RNL_OK)
         return rnl_cli_fail_library("opening %s", job->options.model);
     job->several.is_split = rnl_multi_check_split(job->several.multi) == RNL_OK && job->inputs.tensors[0].shape[0] > 1;

@@ -41,7 +41,8 @@ enum {
     LONG_MAX_ERROR,
     LONG_ACTIVATIONS,
     LONG_MEMORY,
-    LONG_TRACE
+    LONG_TRACE,
+    LONG_TRACE_EVERY
 };
 
 #define OPTIONS_OF_BOTH                                                                                                \
@@ -76,6 +77,7 @@ static const struct option run_options[] = {
     {"top", required_argument, NULL, LONG_TOP},
     {"labels", required_argument, NULL, LONG_LABELS},
     {"trace", required_argument, NULL, LONG_TRACE},
+    {"trace-every", required_argument, NULL, LONG_TRACE_EVERY},
     {NULL, 0, NULL, 0},
 };
 
@@ -339,6 +341,8 @@ static rnl_exit take_other_option(int code, const char *value, rnl_run_options *
         return take_text(code, value, &options->json);
     case LONG_TRACE:
         return take_text(code, value, &options->trace);
+    case LONG_TRACE_EVERY:
+        return take_count(code, value, 1000000, &options->trace_every);
     case LONG_TUNE:
         options->tune = true;
         return RNL_EXIT_DONE;

@@ -44,9 +44,10 @@ typedef struct rnl_run_options {
     bool deterministic;
     size_t weights_budget; /* bytes; 0: none */
     bool verbose, report;
-    const char *trace; /* run and bench: file; NULL: none */
-    bool pipeline;     /* over the devices that `device` lists */
-    uint64_t depth;    /* of it; 0: the default */
+    const char *trace;    /* run and bench: file; NULL: none */
+    uint64_t trace_every; /* run: of runs, so many apart are recorded; 0: all */
+    bool pipeline;        /* over the devices that `device` lists */
+    uint64_t depth;       /* of it; 0: the default */
     /* bench alone */
     double seconds, warm_seconds;
     bool layers, sort_by_time, tune;

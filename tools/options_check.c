@@ -8,13 +8,11 @@ static rnl_exit check_pipeline(const rnl_run_options *options)
 {
     if (options->depth && !options->pipeline)
         return rnl_cli_usage(rnl_cli_command(), "--depth needs --pipeline");
-    if (options->pipeline &&
-        (options->layers || options->streams || options->tune || options->report || options->trace))
+    if (options->pipeline && (options->layers || options->streams || options->tune || options->report))
         return rnl_cli_usage(rnl_cli_command(), "--%s and --pipeline do not go together",
                              options->layers    ? "layers"
                              : options->streams ? "streams"
                              : options->tune    ? "tune"
-                             : options->trace   ? "trace"
                                                 : "report");
     return RNL_EXIT_DONE;
 }
@@ -31,6 +29,8 @@ rnl_exit rnl_run_options_check(const rnl_run_options *options)
         return rnl_cli_usage(rnl_cli_command(), "--percentile needs --ranges percentile");
     if (options->report && options->precision != RNL_PRECISION_BF16)
         return rnl_cli_usage(rnl_cli_command(), "--report needs --precision bf16");
+    if (options->trace_every && !options->trace)
+        return rnl_cli_usage(rnl_cli_command(), "--trace-every needs --trace");
     if (options->sort_by_time && !options->layers)
         return rnl_cli_usage(rnl_cli_command(), "--sort needs --layers");
     return check_pipeline(options);

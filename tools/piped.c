@@ -33,6 +33,7 @@ rnl_exit rnl_job_open_pipeline(struct rnl_job *job, size_t count)
     model_options.precision = job->options.precision;
     model_options.deterministic = job->options.deterministic;
     options.model = &model_options;
+    options.trace = job->trace;
     options.depth = (uint32_t)job->options.depth;
     options.inputs = job->inputs.tensors;
     options.input_count = job->inputs.count;

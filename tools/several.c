@@ -13,11 +13,7 @@ const char *rnl_several_list(const rnl_run_options *options)
 
 rnl_exit rnl_several_check(const rnl_run_options *options)
 {
-    const char *one = options->layers   ? "--layers"
-                      : options->tune   ? "--tune"
-                      : options->report ? "--report"
-                      : options->trace  ? "--trace"
-                                        : NULL;
+    const char *one = options->layers ? "--layers" : options->tune ? "--tune" : options->report ? "--report" : NULL;
     if (!one)
         return RNL_EXIT_DONE;
     return rnl_cli_usage(rnl_cli_command(), "%s looks at one device; --device names several", one);

@@ -2,7 +2,6 @@
 #include "trace.h"
 
 #include <runnel/trace.h>
-#include <stdlib.h>
 
 rnl_exit rnl_job_trace_begin(rnl_job *job)
 {
@@ -10,17 +9,24 @@ rnl_exit rnl_job_trace_begin(rnl_job *job)
         return RNL_EXIT_DONE;
     if (rnl_trace_create(NULL, &job->trace) != RNL_OK)
         return rnl_cli_fail_library("%s", "");
-    return rnl_job_trace(job, true);
+    rnl_job_trace(job, true);
+    return RNL_EXIT_DONE;
 }
 
-rnl_exit rnl_job_trace(rnl_job *job, bool on)
+rnl_exit rnl_job_trace_session(rnl_job *job)
 {
-    if (!job->trace)
-        return RNL_EXIT_DONE;
-    rnl_trace_use(on ? job->trace : NULL);
-    if (job->session && rnl_session_trace(job->session, on ? job->trace : NULL) != RNL_OK)
+    if (job->trace && rnl_session_trace(job->session, job->trace) != RNL_OK)
         return rnl_cli_fail_library("tracing %s", job->options.model);
     return RNL_EXIT_DONE;
+}
+
+void rnl_job_trace(rnl_job *job, bool on)
+{
+    const uint64_t every = job->options.trace_every ? job->options.trace_every : 1;
+    if (!job->trace)
+        return;
+    rnl_trace_use(on ? job->trace : NULL);
+    rnl_trace_set_interval(job->trace, on ? (uint32_t)every : 0);
 }
 
 void rnl_job_trace_span(const rnl_job *job, const char *name, uint64_t start_ns)
@@ -28,26 +34,28 @@ void rnl_job_trace_span(const rnl_job *job, const char *name, uint64_t start_ns)
     rnl_trace_span(job->trace, name, start_ns);
 }
 
-rnl_exit rnl_job_trace_runs(rnl_job *job, rnl_bench *bench)
+rnl_exit rnl_job_trace_run(rnl_job *job, rnl_bench *bench, size_t sample)
 {
-    const size_t count = job->options.repeat;
-    double *times = job->trace ? calloc(count, sizeof *times) : NULL, first_ms = 0;
-    if (!job->trace)
+    const size_t apart = (bench->sample_count + RNL_TRACED_RUNS - 1) / RNL_TRACED_RUNS;
+    if (!job->trace || sample % apart != 0)
         return RNL_EXIT_DONE;
-    rnl_exit code = times ? rnl_job_trace(job, true) : rnl_cli_fail("out of memory");
+    rnl_exit code = rnl_job_run(job, &bench->beside_ms[bench->traced_count]);
+    rnl_job_trace(job, true);
     if (code == RNL_EXIT_DONE)
-        code = rnl_job_run(job, &first_ms); /* the new stream's first commands take longer */
-    for (size_t i = 0; code == RNL_EXIT_DONE && i < count; i++)
-        code = rnl_job_run(job, &times[i]);
-    if (code == RNL_EXIT_DONE) {
-        rnl_bench_sort(times, count);
-        const double median = rnl_bench_median(times, count);
-        printf("traced run ms: median %.3f, min %.3f; %.3f times the median without\n", median, times[0],
-               median / bench->median_ms);
-        code = rnl_job_trace(job, false);
-    }
-    free(times);
+        code = rnl_job_run(job, &bench->traced_ms[bench->traced_count++]);
+    rnl_job_trace(job, false);
     return code;
+}
+
+void rnl_job_trace_print(const rnl_job *job, rnl_bench *bench)
+{
+    if (!job->trace)
+        return;
+    rnl_bench_sort(bench->traced_ms, bench->traced_count);
+    rnl_bench_sort(bench->beside_ms, bench->traced_count);
+    const double median = rnl_bench_median(bench->traced_ms, bench->traced_count);
+    printf("traced run ms: median %.3f, min %.3f; %.3f times the runs right before (%zu of each)\n", median,
+           bench->traced_ms[0], median / rnl_bench_median(bench->beside_ms, bench->traced_count), bench->traced_count);
 }
 
 rnl_exit rnl_job_trace_end(rnl_job *job)
@@ -55,9 +63,9 @@ rnl_exit rnl_job_trace_end(rnl_job *job)
     rnl_trace_stats stats;
     if (!job->trace)
         return RNL_EXIT_DONE;
-    rnl_exit code = rnl_job_trace(job, false);
-    if (code != RNL_EXIT_DONE)
-        return code;
+    rnl_job_trace(job, false);
+    if (job->session && rnl_session_trace(job->session, NULL) != RNL_OK)
+        return rnl_cli_fail_library("tracing %s", job->options.model);
     if (rnl_trace_write(job->trace, job->options.trace) != RNL_OK)
         return rnl_cli_fail_library("%s", "");
     char clean[RNL_CLI_NAME_BYTES];

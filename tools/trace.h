@@ -7,12 +7,15 @@
 
 /* Before anything else: what this thread does is recorded from now on. */
 rnl_exit rnl_job_trace_begin(rnl_job *job);
-/* Whether this thread, and the session once it is there, are recorded. */
-rnl_exit rnl_job_trace(rnl_job *job, bool on);
+/* Once the session is there. */
+rnl_exit rnl_job_trace_session(rnl_job *job);
+/* Whether this thread and the job's runs are recorded, every N-th of them by --trace-every. */
+void rnl_job_trace(rnl_job *job, bool on);
 /* A span from `start_ns` on. */
 void rnl_job_trace_span(const rnl_job *job, const char *name, uint64_t start_ns);
-/* Some more runs, recorded: says how long one takes beside those that were not. */
-rnl_exit rnl_job_trace_runs(rnl_job *job, rnl_bench *bench);
+/* Behind a sample, where it is its turn: one more run, and one that is recorded. In the end: how long they took. */
+rnl_exit rnl_job_trace_run(rnl_job *job, rnl_bench *bench, size_t sample);
+void rnl_job_trace_print(const rnl_job *job, rnl_bench *bench);
 /* Writes the file. */
 rnl_exit rnl_job_trace_end(rnl_job *job);
 

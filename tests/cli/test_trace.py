@@ -78,7 +78,7 @@ class TraceTest(CommandTest):
         self.assertEqual(names.count("plan"), 1)
         self.assertTrue(any(name.startswith(("compile ", "load ")) for name in names), names)
         self.assertEqual(self.named(trace, "process_name")[1, 0], "host")
-        self.assertIn("session", self.named(trace, "thread_name").values())
+        self.assertIn("session 1", self.named(trace, "thread_name").values())
         self.assertEqual({pid for pid, _ in threads}, {1, 2})
         self.check_steps(trace, host)
 
@@ -103,11 +103,126 @@ class TraceTest(CommandTest):
         result = self.succeed("bench", self.network(), "--repeat", "4", "--seconds", "0", "--warm", "0", "--trace",
                               "trace.json")
         self.assertRegex(result.line("traced run ms: "),
-                         r"^traced run ms: median \d+\.\d{3}, min \d+\.\d{3}; \d+\.\d{3} times the median without$")
+                         r"^traced run ms: median \d+\.\d{3}, min \d+\.\d{3}; \d+\.\d{3} times the runs right before "
+                         r"\(4 of each\)$")
         trace = self.read()
         self.check_schema(trace)
         runs = [event for event in trace["traceEvents"] if event["name"] == "run"]
-        self.assertEqual(len(runs), 6)  # the first, one after the samples, and four
+        self.assertEqual(len(runs), 5)  # the first, and one behind each sample
+        self.assertEqual(list(self.named(trace, "thread_name").values()), ["host thread 1", "session 1"])
+
+    def test_bench_of_many_samples(self):
+        self.succeed("bench", self.network(), "--repeat", "21", "--seconds", "0", "--warm", "0", "--trace", "trace.json")
+        runs = [event for event in self.read()["traceEvents"] if event["name"] == "run"]
+        self.assertEqual(len(runs), 8)  # the first, and behind each third sample of 21
+
+    def test_every_third_run(self):
+        self.succeed("run", self.network(), "--repeat", "6", "--trace", "trace.json", "--trace-every", "3")
+        trace = self.read()
+        self.check_schema(trace)
+        slices = [event for event in trace["traceEvents"] if event["ph"] == "X"]
+        self.assertEqual(sum(event["name"] == "run" for event in slices), 3)  # the first, fourth and seventh
+        self.assertEqual(sum(event["name"].startswith('the "product" ') for event in slices), 3)
+        self.assertEqual(sum(event["name"].startswith("enqueue ") for event in slices), 3)
+        self.misuse("--trace-every needs --trace", arguments=("run", self.network(), "--trace-every", "3"))
+        self.misuse("--trace-every", "not a whole number from 1",
+                    arguments=("run", self.network(), "--trace", "t", "--trace-every", "0"))
+
+    # ---- Several devices --------------------------------------------------------------------------------------------
+
+    def chain(self):
+        rng = np.random.default_rng(0)
+        weights = {f"w{i}": rng.standard_normal((128, 128)).astype(np.float32) / 11 for i in range(6)}
+        nodes = [helper.make_node("MatMul", [f"v{i}" if i else "x", f"w{i}"], [f"v{i + 1}" if i < 5 else "y"],
+                                  name=f"product{i}") for i in range(6)]
+        return self.model(nodes, [("x", "float32", ["n", 128])], [("y", "float32", ["n", 128])], weights)
+
+    def pair(self):
+        """Halves of the first device."""
+        if len(os.sched_getaffinity(0)) < 2:
+            self.skipTest("a device with two compute units is needed")
+        return "0:0/2.0", "0:0/2.1"
+
+    def slices(self, trace):
+        """Those of the host, and each track's by its name."""
+        tracks, host = self.named(trace, "thread_name"), []
+        of_tracks = collections.defaultdict(list)
+        for event in trace["traceEvents"]:
+            if event["ph"] == "X" and event["pid"] == 1:
+                host.append(event)
+            elif event["ph"] == "X" and event["cat"] != "wait":
+                of_tracks[tracks[event["pid"], event["tid"]]].append(event)
+        return host, of_tracks
+
+    def inside(self, event, spans, trace):
+        """The spans that the event lies in, as far as the clocks tell."""
+        error = trace["otherData"]["clock_error_ns"] / 1000 + 1000
+        return [span for span in spans if span["ts"] - error <= event["ts"] and
+                event["ts"] + event["dur"] <= span["ts"] + span["dur"] + error]
+
+    def test_several_devices(self):
+        pair = self.pair()
+        self.succeed("run", self.chain(), "--shape", "9x128", "--device", ",".join(pair), "--repeat", "3", "--trace",
+                     "trace.json")
+        trace = self.read()
+        self.check_schema(trace)
+        self.assertEqual(trace["otherData"]["unfinished"], 0)
+        host, tracks = self.slices(trace)
+        self.assertEqual(set(tracks), {f"{spec} session 1" for spec in pair})
+        processes = self.named(trace, "process_name")
+        self.assertEqual(len(processes), 3)
+        self.assertEqual(sorted(name.split()[0] for name in processes.values()), sorted(["host", *pair]))
+        batches = [span for span in host if span["name"] == "batch of 9 rows"]
+        self.assertGreaterEqual(len(batches), 3)
+        for spec in pair:
+            requests = [span for span in host if span["name"].startswith("request ") and span["name"].endswith(f"on {spec}")]
+            steps = [event for event in tracks[f"{spec} session 1"] if event["name"].startswith("product")]
+            self.assertTrue(requests and steps)
+            for step in steps:
+                self.assertTrue(self.inside(step, requests, trace), step)
+        in_batches = [span for span in host if span["name"].startswith("request ") and self.inside(span, batches, trace)]
+        self.assertGreaterEqual(len(in_batches), len(batches))
+
+    def test_pipeline(self):
+        pair = self.pair()
+        self.succeed("run", self.chain(), "--shape", "9x128", "--device", ",".join(pair), "--pipeline", "--repeat", "3",
+                     "--trace", "trace.json")
+        trace = self.read()
+        self.check_schema(trace)
+        host, tracks = self.slices(trace)
+        self.assertEqual(set(tracks), {f"stage {i} on {spec}" for i, spec in enumerate(pair)})
+        spans = {span["name"]: span for span in host if span["name"].startswith("batch ")}
+        self.assertEqual(set(spans), {f"batch {n} in stage {i}" for n in range(1, 5) for i in range(2)})
+        for i, spec in enumerate(pair):
+            steps = [event for event in tracks[f"stage {i} on {spec}"] if event["name"].startswith("product")]
+            of_stage = [spans[f"batch {n} in stage {i}"] for n in range(1, 5)]
+            self.assertEqual(len(steps) % 4, 0)
+            self.assertTrue(steps)
+            for step in steps:
+                self.assertTrue(self.inside(step, of_stage, trace), step)
+        for n in range(1, 5):
+            first, second = (spans[f"batch {n} in stage {i}"] for i in range(2))
+            self.assertLessEqual(first["ts"] + first["dur"], second["ts"] + 1)  # one clock
+        names = {event["name"].split()[0] for events in tracks.values() for event in events}
+        self.assertLessEqual({f"product{i}" for i in range(6)}, names)
+
+    def test_bench_of_several(self):
+        quick = ("--shape", "4x128", "--repeat", "3", "--seconds", "0", "--warm", "0", "--trace", "trace.json")
+        devices = ("--device", ",".join(self.pair()))
+        result = self.succeed("bench", self.chain(), *devices, *quick)
+        self.assertRegex(result.line("traced: "), r"^traced: \d+\.\d\d requests/s, \d+\.\d{3} of those without$")
+        trace = self.read()
+        self.check_schema(trace)
+        self.assertTrue(any(name.endswith(" session 1") for name in self.slices(trace)[1]))
+        result = self.succeed("bench", self.chain(), *devices, "--pipeline", *quick)
+        self.assertRegex(result.line("traced: "), r"^traced: \d+\.\d\d batches/s, \d+\.\d{3} of those without$")
+        trace = self.read()
+        self.check_schema(trace)
+        host, tracks = self.slices(trace)
+        self.assertEqual(len(tracks), 2)
+        batches = [span for span in host if span["name"].startswith("batch ")]
+        self.assertGreaterEqual(len(batches), 3 * 2)
+        self.assertLess(len(batches), 200)  # those of the samples are not among them
 
     def test_bad_path(self):
         for path, code in (("none/trace.json", "No such file"), ("/proc/trace.json", "")):
