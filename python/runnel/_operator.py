@@ -28,7 +28,7 @@ class TensorSpec:
 
     __slots__ = ("dtype", "shape", "_known")
 
-    def __init__(self, dtype: Any, shape: Union[int, Sequence[int]]):
+    def __init__(self, dtype: Any, shape: Union[int, Sequence[int]]) -> None:
         self.dtype: np.dtype = np.dtype(dtype)
         self.shape: Tuple[int, ...] = indices(shape)
         self._known: Any = None  # contents, or what reads them while the callback runs
@@ -68,7 +68,7 @@ class Node:
 
     def __init__(self, domain: str, op_type: str, name: str, version: int, inputs: Tuple[Optional[TensorSpec], ...],
                  outputs: Tuple[TensorSpec, ...], output_count: int, device: Optional[DeviceInfo],
-                 read: Callable[[], Dict[str, Any]]):
+                 read: Callable[[], Dict[str, Any]]) -> None:
         self.domain, self.op_type, self.name, self.version = domain, op_type, name, version
         self.inputs, self.outputs, self.output_count, self.device = inputs, outputs, output_count, device
         self._attributes: Optional[Dict[str, Any]] = None
@@ -100,7 +100,7 @@ class Scratch:
 
     __slots__ = ("nbytes",)
 
-    def __init__(self, nbytes: int):
+    def __init__(self, nbytes: int) -> None:
         self.nbytes = operator.index(nbytes)
 
     def __repr__(self) -> str:

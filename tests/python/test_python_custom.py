@@ -2,11 +2,13 @@
 """Operators of one's own in Python: kernels, functions of the host, attributes, types, versions, several devices."""
 
 import concurrent.futures
+import inspect
 import os
 import subprocess
 import sys
 import tempfile
 import threading
+import typing
 import unittest
 
 import ml_dtypes
@@ -327,6 +329,21 @@ class HostTest(unittest.TestCase):
         with runnel.Session(relu, DEVICE) as other:
             registry.add(DOMAIN, "Other", infer=lambda node, x: x, compute=lambda node, x: other.run(None, {"x": x}))
             np.testing.assert_array_equal(self.run_model(made, registry, x=numbers(9))[0], np.maximum(numbers(9), 0))
+
+
+class HintsTest(unittest.TestCase):
+    def test_all_that_is_public_says_its_types(self):
+        """As a checker of types reads them, which py.typed asks it to."""
+        for kind in (runnel.Registry, runnel.TensorSpec, runnel.Node, runnel.Launch, runnel.Scratch):
+            for name, member in vars(kind).items():
+                member = member.fget if isinstance(member, property) else member
+                if callable(member) and (name == "__init__" or not name.startswith("_")) and name != "bytes":
+                    hints = typing.get_type_hints(member)
+                    given = set(inspect.signature(member).parameters) - {"self"}
+                    self.assertEqual(given - set(hints), set(), f"{kind.__name__}.{name}")
+                    self.assertIn("return", hints, f"{kind.__name__}.{name}")
+        for function in (runnel.Session.__init__, runnel.MultiSession.__init__, runnel.open, runnel.check_model):
+            self.assertIn("Registry", str(typing.get_type_hints(function)["registry"]))
 
 
 class ExampleTest(unittest.TestCase):

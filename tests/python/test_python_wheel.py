@@ -9,14 +9,21 @@ import tempfile
 import unittest
 import venv
 
-from package import ROOT, relu
+from onnx import helper
+
+from package import ROOT, model, relu
 
 SCRIPT = """
-import sys, numpy, runnel
+import os, sys, numpy, runnel
 assert runnel.__file__.startswith(sys.prefix), runnel.__file__
+assert os.path.exists(os.path.join(os.path.dirname(runnel.__file__), "py.typed"))
 x = numpy.arange(-4, 4, dtype=numpy.float32).reshape(2, 4)
 got, = runnel.Session(sys.argv[1]).run(None, {"x": x})
 assert (got == numpy.maximum(x, 0)).all()
+registry = runnel.Registry()
+registry.add("com.example", "Twice", infer=lambda node, x: x, compute=lambda node, x: x * 2)
+got, = runnel.Session(sys.argv[2], registry=registry).run(None, {"x": x})
+assert (got == x * 2).all()
 print("well")
 """
 
@@ -38,12 +45,15 @@ class WheelTest(unittest.TestCase):
             venv.create(home, with_pip=True)
             python = os.path.join(home, "bin", "python")
             self.pip(python, "install", wheel)
-            model = os.path.join(folder, "relu.onnx")
-            with open(model, "wb") as file:
-                file.write(relu().SerializeToString())
+            shape = {"x": (1, ["n", 4])}, {"y": (1, ["n", 4])}
+            models = [os.path.join(folder, name) for name in ("relu.onnx", "twice.onnx")]
+            for path, made in zip(models, (relu(), model(
+                    [helper.make_node("Twice", ["x"], ["y"], domain="com.example")], *shape, domains={"com.example": 1}))):
+                with open(path, "wb") as file:
+                    file.write(made.SerializeToString())
             clean = {name: value for name, value in os.environ.items()
                      if name not in ("PYTHONPATH", "RUNNEL_LIBRARY_DIR", "LD_LIBRARY_PATH")}
-            done = subprocess.run([python, "-c", SCRIPT, model], capture_output=True, text=True, env=clean, cwd=folder,
+            done = subprocess.run([python, "-c", SCRIPT, *models], capture_output=True, text=True, env=clean, cwd=folder,
                                   timeout=120)
         self.assertEqual((done.returncode, done.stdout.strip()), (0, "well"), done.stderr)
 
