@@ -178,6 +178,7 @@ rnl_status rnl_session_execute(rnl_session *session, const rnl_tensor *inputs, s
     if (!session->trace || (!session->is_recorded && before != session->trace))
         return execute(session, inputs, input_count, outputs, output_count);
     rnl_trace_use(session->is_recorded ? session->trace : NULL);
+    rnl_stream_look_at_clocks(session->stream);
     const uint64_t start = rnl_trace_start();
     const rnl_status status = execute(session, inputs, input_count, outputs, output_count);
     rnl_trace_stop(start, "run");

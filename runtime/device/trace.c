@@ -177,6 +177,10 @@ void rnl_trace_set_interval(rnl_trace *trace, uint32_t runs)
     unsigned long long before = atomic_load(&trace->interval);
     while (!atomic_compare_exchange_weak(&trace->interval, &before, (((before >> 32) + 1) << 32) | runs))
         ;
+    pthread_mutex_lock(&trace->lock);
+    for (rnl_trace_device *device = trace->devices; device && runs > 0; device = device->next)
+        rnl_trace_device_pair(device, RNL_PAIR_EVERY_NS);
+    pthread_mutex_unlock(&trace->lock);
 }
 
 bool rnl_trace_takes(rnl_trace *trace, rnl_trace_turn *turn)

@@ -53,6 +53,8 @@ RNL_API void rnl_trace_stop(uint64_t start_ns, const char *format, ...) RNL_PRIN
 
 /* The trace that a stream is recorded in, or NULL. */
 RNL_API rnl_trace *rnl_stream_trace(const rnl_stream *stream);
+/* What would be done when it is synchronised: before a run is no part of it. The stream is idle. */
+RNL_API void rnl_stream_look_at_clocks(rnl_stream *stream);
 /* What the stream's next launch is called, once. */
 RNL_API void rnl_stream_call_next(rnl_stream *stream, uint32_t what);
 /* The same for one that nobody has a better name for yet. */

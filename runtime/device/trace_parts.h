@@ -94,6 +94,7 @@ bool rnl_trace_admit(rnl_trace *trace);
 
 RNL_NODISCARD rnl_status rnl_trace_device_create(rnl_device *device, uint32_t pid, rnl_trace_device **out_device);
 void rnl_trace_device_free(rnl_trace_device *device);
+#define RNL_PAIR_EVERY_NS 250000000ull /* clocks drift by some parts in a million */
 /* Takes a pair of times, if the last one is older than that. */
 void rnl_trace_device_pair(rnl_trace_device *device, uint64_t older_than_ns);
 /* On the host's clock; the device's lock is held. */

@@ -6,9 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define ASK_AT 1024                /* commands under way: events take memory */
-#define PAIR_EVERY_NS 250000000ull /* clocks drift by some parts in a million */
-#define LEAST_TIME_NS 1000         /* see trace_clock.c */
+#define ASK_AT 1024        /* commands under way: events take memory */
+#define LEAST_TIME_NS 1000 /* see trace_clock.c */
 
 /* ---- Making one ---- */
 
@@ -200,13 +199,19 @@ void rnl_track_ask(rnl_track *track)
 
 void rnl_track_synchronized(rnl_track *track)
 {
-    rnl_trace_device_pair(track->device, PAIR_EVERY_NS);
+    rnl_trace_device_pair(track->device, RNL_PAIR_EVERY_NS);
     pthread_mutex_lock(&track->lock);
     if (track->under_way >= ASK_AT) {
         rnl_track_ask(track);
         track->under_way = 0;
     }
     pthread_mutex_unlock(&track->lock);
+}
+
+void rnl_stream_look_at_clocks(rnl_stream *stream)
+{
+    if (stream->track)
+        rnl_trace_device_pair(stream->track->device, RNL_PAIR_EVERY_NS);
 }
 
 /* ---- Names ---- */
