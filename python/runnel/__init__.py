@@ -16,6 +16,7 @@ from ._multi import DeviceShare, MultiSession
 from ._multi import open as open  # not in __all__: `import *` leaves Python's own
 from ._operator import Launch, Node, Scratch, TensorSpec
 from ._options import SessionOptions, StepProfile
+from ._quantize import Quantization, QuantizedLayer, quantize
 from ._registry import Registry
 from ._session import Session
 from ._trace import Trace
@@ -26,7 +27,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Cancelled", "DataLoss", "DeadlineExceeded", "Device", "DeviceInfo", "DeviceShare", "Error", "FailedPrecondition",
     "InferenceSession", "Internal", "InvalidArgument", "Launch", "ModelMeta", "MultiSession", "Node", "NodeArg",
-    "NotFound", "OperatorInfo", "OperatorSupport", "Registry", "ResourceExhausted", "Scratch", "Session",
-    "SessionOptions", "StepProfile", "TensorSpec", "Trace", "Unavailable", "Unimplemented", "check_model",
-    "get_devices", "get_operators",
+    "NotFound", "OperatorInfo", "OperatorSupport", "Quantization", "QuantizedLayer", "Registry", "ResourceExhausted",
+    "Scratch", "Session", "SessionOptions", "StepProfile", "TensorSpec", "Trace", "Unavailable", "Unimplemented",
+    "check_model", "get_devices", "get_operators", "quantize",
 ]

@@ -126,6 +126,14 @@ CustomOperator = structure(
     ("max_outputs", c.c_uint32), ("contents", c.c_uint32), ("infer", c.c_void_p), ("plan", c.c_void_p),
     ("compute", c.c_void_p), ("user", c.c_void_p), ("release", c.c_void_p))
 
+QuantizerOptions = structure(
+    "rnl_quantizer_options", ("struct_size", c.c_size_t), ("ranges", c.c_int), ("percentile", c.c_double),
+    ("signed_activations", c.c_bool))
+
+QuantizerLayer = structure(
+    "rnl_quantizer_layer", ("name", c.c_char_p), ("op_type", c.c_char_p), ("output", c.c_size_t), ("is_kept", c.c_bool))
+
 ALL = (Error, DeviceInfo, DeviceOptions, DeviceStats, ValueInfo, Metadata, GraphInfo, OperatorInfo, OperatorSupport,
        Tensor, Progress, ModelOptions, ModelStats, StepProfile, SessionStats, MultiOptions, MultiDevice, TensorDesc,
-       CustomCall, CustomArg, KernelOptions, Range, CustomLaunch, CustomOperator)
+       CustomCall, CustomArg, KernelOptions, Range, CustomLaunch, CustomOperator,
+       QuantizerOptions, QuantizerLayer)
