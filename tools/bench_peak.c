@@ -138,7 +138,7 @@ static rnl_status try_variant(probe *p, int lanes, int chains, rnl_bench_peak *p
 {
     char options[64];
     rnl_kernel *fma = NULL, *triad = NULL;
-    snprintf(options, sizeof options, "-DLANES=%d -DCHAINS=%d", lanes, chains);
+    snprintf(options, sizeof options, "-w -DLANES=%d -DCHAINS=%d", lanes, chains);
     rnl_status status = rnl_kernel_create(p->device, source, options, "multiply_add", &fma);
     if (status == RNL_OK)
         status = rnl_kernel_create(p->device, source, options, "triad", &triad);
