@@ -30,7 +30,8 @@ rnl_status rnl_names_reserve(rnl_names *names, size_t count)
     if (count >= UINT32_MAX / 2)
         return FAIL(RNL_RESOURCE_EXHAUSTED, "%zu names are too many", count);
     size_t capacity = names->capacity ? names->capacity : 16;
-    while (capacity - capacity / 8 < count)
+    /* Fuller, what is not there is looked for in many slots. */
+    while (capacity - capacity * 3 / 8 < count)
         capacity *= 2;
     if (capacity == names->capacity)
         return RNL_OK;

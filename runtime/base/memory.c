@@ -8,6 +8,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#define LARGE_PAGE ((size_t)2 << 20)
+
 static atomic_ullong allocations_to_failure; /* 0: none is to fail */
 
 void rnl_alloc_fail_at(uint64_t n)
@@ -63,12 +65,25 @@ void *rnl_malloc(size_t size_bytes)
     return fails_now() ? NULL : allocator.allocate(allocator.user, size_bytes ? size_bytes : 1);
 }
 
+/*
+ * Tables of a million names are read here and there: in small pages nearly each access looks up its page, too. What the
+ * range has of whole large ones becomes such where the system has some to spare.
+ */
+static void *prefer_large_pages(void *memory, size_t size_bytes)
+{
+    const uintptr_t first = ((uintptr_t)memory + LARGE_PAGE - 1) & ~(uintptr_t)(LARGE_PAGE - 1);
+    const uintptr_t end = ((uintptr_t)memory + size_bytes) & ~(uintptr_t)(LARGE_PAGE - 1);
+    if (memory && size_bytes >= 4 * LARGE_PAGE && end > first)
+        (void)madvise((void *)first, end - first, MADV_HUGEPAGE);
+    return memory;
+}
+
 /* The C library's zeros cost nothing where they are new pages. */
 static void *allocate_zeros(size_t size_bytes)
 {
     if (allocator.allocate == libc_allocate) {
         atomic_store(&has_allocated, true);
-        return fails_now() ? NULL : calloc(size_bytes ? size_bytes : 1, 1);
+        return fails_now() ? NULL : prefer_large_pages(calloc(size_bytes ? size_bytes : 1, 1), size_bytes);
     }
     void *memory = rnl_malloc(size_bytes);
     return memory ? memset(memory, 0, size_bytes) : NULL;
