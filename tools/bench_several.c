@@ -4,12 +4,12 @@
  * batch that is split.
  */
 #include "bench.h"
+#include "flow.h"
 #include "info.h"
 #include "progress.h"
 #include "subject.h"
 #include "trace.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,80 +18,32 @@
 
 typedef struct load load;
 
-/* A request that follows itself. */
-typedef struct flight {
+typedef struct request {
     load *of;
     rnl_tensor *outputs;
-} flight;
+} request;
 
 struct load {
     rnl_job *job;
     rnl_multi *multi;
-    flight *flights;
-    size_t count;
-    pthread_mutex_t lock; /* guards what follows */
-    pthread_cond_t changed;
-    size_t running, runs;
-    uint64_t until_ns;
-    rnl_error failure; /* the first; status RNL_OK: none */
+    request *requests;
+    rnl_flow flow;
 };
 
-static void complete(void *user, const rnl_error *error);
-
-static rnl_status submit(flight *it)
+static rnl_status submit(rnl_flow_run *run)
 {
+    request *it = run->subject;
     rnl_job *job = it->of->job;
     return rnl_multi_submit(it->of->multi, job->inputs.tensors, job->inputs.count, it->outputs, job->output_count,
-                            complete, it, NULL);
+                            rnl_flow_complete, run, NULL);
 }
 
-static void complete(void *user, const rnl_error *error)
-{
-    flight *it = user;
-    load *all = it->of;
-    pthread_mutex_lock(&all->lock);
-    all->runs++;
-    if (error && all->failure.status == RNL_OK)
-        all->failure = *error;
-    const bool more = all->failure.status == RNL_OK && rnl_now_ns() < all->until_ns;
-    pthread_mutex_unlock(&all->lock);
-    const rnl_status status = more ? submit(it) : RNL_OK;
-    if (more && status == RNL_OK)
-        return;
-    pthread_mutex_lock(&all->lock);
-    if (status != RNL_OK && all->failure.status == RNL_OK)
-        all->failure = *rnl_last_error();
-    all->running--;
-    pthread_cond_broadcast(&all->changed);
-    pthread_mutex_unlock(&all->lock);
-}
-
-/* All requests follow themselves for that long. *out_ms: of one. */
 static rnl_exit sample_requests(load *all, double least_ns, double *out_ms)
 {
-    const uint64_t start = rnl_now_ns();
-    rnl_status status = RNL_OK;
-    all->runs = 0;
-    all->until_ns = start + (uint64_t)least_ns;
-    all->running = all->count;
-    size_t started = 0;
-    while (status == RNL_OK && started < all->count) {
-        status = submit(&all->flights[started]);
-        started += status == RNL_OK;
-    }
-    const rnl_error error = *rnl_last_error();
-    pthread_mutex_lock(&all->lock);
-    all->running -= all->count - started;
-    if (status != RNL_OK && all->failure.status == RNL_OK)
-        all->failure = error;
-    while (all->running > 0)
-        pthread_cond_wait(&all->changed, &all->lock);
-    pthread_mutex_unlock(&all->lock);
-    *out_ms = (double)(rnl_now_ns() - start) * 1e-6 / (double)(all->runs ? all->runs : 1);
-    if (all->failure.status != RNL_OK)
-        return rnl_cli_fail("%s\nrunning %zu requests of %s at a time", all->failure.message, all->count,
-                            all->job->options.model);
-    return RNL_EXIT_DONE;
+    if (rnl_flow_sample(&all->flow, least_ns, out_ms))
+        return RNL_EXIT_DONE;
+    return rnl_cli_fail("%s\nrunning %zu requests of %s at a time", all->flow.failure.message, all->flow.count,
+                        all->job->options.model);
 }
 
 /* One batch after the other. */
@@ -101,7 +53,7 @@ static rnl_exit sample_batches(load *all, double least_ns, double *out_ms)
     const uint64_t start = rnl_now_ns();
     size_t runs = 0;
     do {
-        if (rnl_multi_run_split(all->multi, job->inputs.tensors, job->inputs.count, all->flights[0].outputs,
+        if (rnl_multi_run_split(all->multi, job->inputs.tensors, job->inputs.count, all->requests[0].outputs,
                                 job->output_count) != RNL_OK)
             return rnl_cli_fail_library("running %s", job->options.model);
         runs++;
@@ -139,7 +91,7 @@ typedef struct result {
     rnl_multi_device state[RNL_MULTI_MAX_DEVICES];
 } result;
 
-static rnl_exit open_load(load *all, rnl_device *const *devices, size_t count, rnl_trace *trace)
+static rnl_exit open_load(load *all, rnl_device *const *devices, size_t count, size_t requests, rnl_trace *trace)
 {
     rnl_job *job = all->job;
     rnl_model_options model_options = RNL_MODEL_OPTIONS_INIT;
@@ -149,16 +101,17 @@ static rnl_exit open_load(load *all, rnl_device *const *devices, size_t count, r
     model_options.deterministic = job->options.deterministic;
     options.model = &model_options;
     options.trace = trace;
-    all->flights = calloc(all->count, sizeof *all->flights);
-    for (size_t i = 0; all->flights && i < all->count; i++) {
-        all->flights[i] = (flight){all, calloc(job->output_count + 1, sizeof(rnl_tensor))};
-        if (!all->flights[i].outputs)
+    all->requests = calloc(requests, sizeof *all->requests);
+    if (!rnl_flow_open(&all->flow, requests, submit) || !all->requests)
+        return rnl_cli_fail("out of memory");
+    for (size_t i = 0; i < requests; i++) {
+        request *it = all->flow.run[i].subject = &all->requests[i];
+        *it = (request){all, calloc(job->output_count + 1, sizeof(rnl_tensor))};
+        if (!it->outputs)
             return rnl_cli_fail("out of memory");
         for (size_t j = 0; j < job->output_count; j++)
-            all->flights[i].outputs[j].name = job->output_infos[j].name;
+            it->outputs[j].name = job->output_infos[j].name;
     }
-    if (!all->flights)
-        return rnl_cli_fail("out of memory");
     if (rnl_multi_open(job->graph, devices, count, &options, &all->multi) != RNL_OK)
         return rnl_cli_fail_library("opening %s", job->options.model);
     return RNL_EXIT_DONE;
@@ -167,12 +120,13 @@ static rnl_exit open_load(load *all, rnl_device *const *devices, size_t count, r
 static void close_load(load *all)
 {
     rnl_multi_release(all->multi);
-    for (size_t i = 0; all->flights && i < all->count; i++) {
-        for (size_t j = 0; all->flights[i].outputs && j < all->job->output_count; j++)
-            rnl_output_release(all->flights[i].outputs[j].data);
-        free(all->flights[i].outputs);
+    for (size_t i = 0; all->requests && i < all->flow.count; i++) {
+        for (size_t j = 0; all->requests[i].outputs && j < all->job->output_count; j++)
+            rnl_output_release(all->requests[i].outputs[j].data);
+        free(all->requests[i].outputs);
     }
-    free(all->flights);
+    free(all->requests);
+    rnl_flow_close(&all->flow);
 }
 
 /* Some more requests, as many at a time, and some more batches, recorded. */
@@ -194,11 +148,9 @@ static rnl_exit measure_on(rnl_job *job, rnl_device *const *devices, size_t coun
 {
     rnl_trace *trace = count == job->several.count ? job->trace : NULL; /* of all together */
     const uint64_t streams = job->options.streams ? job->options.streams : REQUESTS_A_DEVICE * count;
-    load all = {.job = job, .count = (size_t)streams};
-    pthread_mutex_init(&all.lock, NULL);
-    pthread_cond_init(&all.changed, NULL);
+    load all = {.job = job};
     rnl_job_trace(job, trace);
-    rnl_exit code = open_load(&all, devices, count, trace);
+    rnl_exit code = open_load(&all, devices, count, (size_t)streams, trace);
     rnl_job_trace(job, false);
     if (code == RNL_EXIT_DONE)
         code = measure(&all, sample_requests, &out_result->request_ms);
@@ -209,8 +161,6 @@ static rnl_exit measure_on(rnl_job *job, rnl_device *const *devices, size_t coun
     if (code == RNL_EXIT_DONE)
         rnl_multi_get_devices(all.multi, out_result->state, RNL_MULTI_MAX_DEVICES);
     close_load(&all);
-    pthread_cond_destroy(&all.changed);
-    pthread_mutex_destroy(&all.lock);
     return code;
 }
 
