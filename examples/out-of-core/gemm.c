@@ -1,34 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * c = a * b of matrices that the device does not hold, row-major. Some rows of c and the same rows of a are on the
- * device at a time; b passes by them, a few of its rows in a tile, and each tile adds a part of all sums:
+ * c = a * b of matrices that the device does not hold, row-major. Some rows of c are on the device at a time, a panel;
+ * the same rows of a pass by, a few columns in a tile, and with them as many rows of b. Each tile adds a part of all
+ * sums:
  *
  *     c[rows, :] += a[rows, from .. to] * b[from .. to, :]
  *
- * So every copy is one stretch of memory, and each element of b that is copied is used for as many products as there
- * are rows: 2 * rows operations for 4 bytes. That must be more than what the device computes while its bus carries 4
- * bytes, else copying takes longer than computing. Rows of a for the next panel travel between the tiles of b, the rows
- * of c that are done travel back meanwhile.
+ * Each element of b that is copied is used for as many products as there are rows: 2 * rows operations for 4 bytes.
+ * That must be more than what the device computes while its bus carries 4 bytes, else copying takes longer than
+ * computing. So the room belongs to c. A tile of b is one stretch of memory; one of a is gathered from its rows by the
+ * host, which is little work, since all of a is copied only once. The rows of c that are done travel back meanwhile.
  */
 #include "ooc.h"
 
 #include <math.h>
 #include <runnel/gemm.h>
+#include <string.h>
 
-#define PANELS 2      /* of rows of a and of c: one is computed with while another travels */
-#define TILES 2       /* of b, which only arrives */
+#define PANELS 2      /* of rows of c: one is computed while another leaves */
+#define TILES 2       /* of a and of b: one is computed with while another arrives */
 #define ROW_ALIGN 128 /* what a work-group computes, or a multiple: others would leave a part of one idle */
 
 typedef struct product {
     const ooc_options *options;
     ooc_streams streams;
     size_t m, n, k;
-    size_t rows, depth; /* of a panel; of a tile of b */
+    size_t rows, depth; /* of a panel; columns of a and rows of b in a tile */
     size_t panels, tiles;
-    ooc_array a, b, c;
-    rnl_buffer *panels_a[PANELS], *panels_c[PANELS], *tiles_b[TILES];
-    rnl_event *a_here[PANELS], *a_free[PANELS], *c_done[PANELS], *c_free[PANELS], *b_here[TILES], *b_free[TILES];
-    size_t turn; /* tiles of b so far in this run */
+    ooc_array a, b, c, gathered[TILES];
+    rnl_buffer *panels_c[PANELS], *tiles_a[TILES], *tiles_b[TILES];
+    rnl_event *c_done[PANELS], *c_free[PANELS], *sent[TILES], *here[TILES], *used[TILES];
+    size_t turn; /* tiles so far in this run */
     bool computes;
 } product;
 
@@ -54,20 +56,31 @@ static size_t choose_depth(const product *p, size_t budget)
     return depth == 0 ? 1 : least(depth, p->k);
 }
 
-static size_t bytes_a_row(const product *p)
+/* What a row of c takes, and its part of the tiles of a. */
+static size_t bytes_a_row(const product *p, size_t depth)
 {
-    return PANELS * (p->k + p->n) * sizeof(float);
+    return (PANELS * p->n + TILES * depth) * sizeof(float);
+}
+
+static size_t bytes_of_b(const product *p, size_t depth)
+{
+    return TILES * depth * p->n * sizeof(float);
+}
+
+static size_t fewest_bytes(const product *p)
+{
+    return bytes_a_row(p, 1) + bytes_of_b(p, 1);
 }
 
 /* Panels of about the same size, as large as `bytes` allow; false where they allow none. */
 static bool choose_sizes(product *p, size_t bytes)
 {
-    if (bytes < bytes_a_row(p) + TILES * p->n * sizeof(float))
+    if (bytes < fewest_bytes(p))
         return false;
     p->depth = choose_depth(p, bytes);
-    while (p->depth > 1 && p->depth * TILES * p->n * sizeof(float) + bytes_a_row(p) > bytes)
+    while (p->depth > 1 && bytes_of_b(p, p->depth) + bytes_a_row(p, p->depth) > bytes)
         p->depth /= 2;
-    const size_t most = least(p->m, (bytes - p->depth * TILES * p->n * sizeof(float)) / bytes_a_row(p));
+    const size_t most = least(p->m, (bytes - bytes_of_b(p, p->depth)) / bytes_a_row(p, p->depth));
     const size_t aligned = most > ROW_ALIGN ? most - most % ROW_ALIGN : most;
     p->rows = ceil_div(p->m, ceil_div(p->m, aligned));
     p->rows = least(aligned, ceil_div(p->rows, ROW_ALIGN) * ROW_ALIGN);
@@ -97,7 +110,6 @@ static rnl_gemm_desc describe(const product *p, size_t panel, size_t tile)
 {
     rnl_gemm_desc desc = RNL_GEMM_DESC_INIT;
     desc.m = (int64_t)panel_rows(p, panel), desc.n = (int64_t)p->n, desc.k = (int64_t)tile_depth(p, tile);
-    desc.lda = (int64_t)p->k;
     desc.beta = tile == 0 ? 0 : 1; /* the first tile overwrites what an earlier panel left */
     return desc;
 }
@@ -138,7 +150,7 @@ static size_t scratch_bytes(const product *p)
 static size_t tile_bytes(const product *p)
 {
     const size_t panels = least(p->panels, PANELS), tiles = least(p->panels * p->tiles, TILES);
-    return (panels * p->rows * (p->k + p->n) + tiles * p->depth * p->n) * sizeof(float);
+    return (panels * p->rows * p->n + tiles * p->depth * (p->rows + p->n)) * sizeof(float);
 }
 
 /* Smaller tiles take less scratch memory, or more. */
@@ -153,31 +165,30 @@ static void fit_budget(product *p, size_t budget)
     }
     fprintf(stderr,
             "out-of-core: a budget of %zu bytes is too small: a product of %zu x %zu x %zu takes at least %zu\n",
-            budget, p->m, p->n, p->k, bytes_a_row(p) + TILES * p->n * sizeof(float) + scratch);
+            budget, p->m, p->n, p->k, fewest_bytes(p) + scratch);
     exit(1);
 }
 
 /* ---- copying in ----------------------------------------------------------------------------------------------- */
 
-/* Some rows of a panel: part `part` of `parts`. */
-static void bring_a(product *p, size_t panel, size_t part, size_t parts)
+/* The host goes on once the tile before the last one is on its way, so it is never far ahead of the device. */
+static void bring_a(product *p, size_t panel, size_t tile, size_t slot)
 {
-    const size_t slot = panel % PANELS, rows = panel_rows(p, panel);
-    const size_t from = rows * part / parts, to = rows * (part + 1) / parts, row = p->k * sizeof(float);
-    if (part == 0)
-        ooc_wait(p->streams.in, p->a_free[slot]);
-    CHECK(rnl_stream_write(p->streams.in, p->panels_a[slot], from * row, p->a.data + (panel * p->rows + from) * p->k,
-                           (to - from) * row));
-    if (part + 1 == parts)
-        ooc_record(p->streams.in, &p->a_here[slot]);
+    const size_t rows = panel_rows(p, panel), depth = tile_depth(p, tile);
+    const float *first = p->a.data + panel * p->rows * p->k + tile * p->depth;
+    float *gathered = p->gathered[slot].data;
+    if (p->sent[slot])
+        CHECK(rnl_event_synchronize(p->sent[slot]));
+    for (size_t row = 0; row < rows; row++)
+        memcpy(gathered + row * depth, first + row * p->k, depth * sizeof(float));
+    CHECK(rnl_stream_write(p->streams.in, p->tiles_a[slot], 0, gathered, rows * depth * sizeof(float)));
+    ooc_record(p->streams.in, &p->sent[slot]);
 }
 
 static void bring_b(product *p, size_t tile, size_t slot)
 {
-    ooc_wait(p->streams.in, p->b_free[slot]);
     CHECK(rnl_stream_write(p->streams.in, p->tiles_b[slot], 0, p->b.data + tile * p->depth * p->n,
                            tile_depth(p, tile) * p->n * sizeof(float)));
-    ooc_record(p->streams.in, &p->b_here[slot]);
 }
 
 /* ---- computing and copying out -------------------------------------------------------------------------------- */
@@ -186,8 +197,7 @@ static void multiply(product *p, size_t panel, size_t tile, size_t slot)
 {
     const rnl_gemm_desc desc = describe(p, panel, tile);
     rnl_gemm_operands operands = RNL_GEMM_OPERANDS_INIT;
-    operands.a = p->panels_a[panel % PANELS];
-    operands.a_offset = (int64_t)(tile * p->depth);
+    operands.a = p->tiles_a[slot];
     operands.b = p->tiles_b[slot];
     operands.c = p->panels_c[panel % PANELS];
     CHECK(rnl_gemm_run(p->streams.compute, &desc, &operands));
@@ -206,30 +216,25 @@ static void take_c(product *p, size_t panel)
 static void do_tile(product *p, size_t panel, size_t tile)
 {
     const size_t slot = p->turn++ % TILES;
+    ooc_wait(p->streams.in, p->used[slot]);
+    bring_a(p, panel, tile, slot);
     bring_b(p, tile, slot);
-    if (panel + 1 < p->panels)
-        bring_a(p, panel + 1, tile, p->tiles);
-    ooc_wait(p->streams.compute, p->b_here[slot]);
+    ooc_record(p->streams.in, &p->here[slot]);
+    ooc_wait(p->streams.compute, p->here[slot]);
     if (p->computes)
         multiply(p, panel, tile, slot);
-    ooc_record(p->streams.compute, &p->b_free[slot]);
+    ooc_record(p->streams.compute, &p->used[slot]);
 }
 
-/* The host enqueues ahead of the device, by no more than the panels that there are. */
 static double stream_product(product *p, bool computes)
 {
     const double start = ooc_seconds();
     p->computes = computes;
     p->turn = 0;
-    bring_a(p, 0, 0, 1);
     for (size_t panel = 0; panel < p->panels; panel++) {
-        const size_t slot = panel % PANELS;
-        if (p->c_free[slot])
-            CHECK(rnl_event_synchronize(p->c_free[slot]));
-        ooc_wait(p->streams.compute, p->a_here[slot]);
+        ooc_wait(p->streams.compute, p->c_free[panel % PANELS]);
         for (size_t tile = 0; tile < p->tiles; tile++)
             do_tile(p, panel, tile);
-        ooc_record(p->streams.compute, &p->a_free[slot]);
         take_c(p, panel);
     }
     ooc_synchronize(&p->streams);
@@ -305,12 +310,13 @@ static void prepare(product *p)
     p->a = ooc_array_create(options, p->streams.device, p->m * p->k, 1);
     p->b = ooc_array_create(options, p->streams.device, p->k * p->n, 2);
     p->c = ooc_array_create(options, p->streams.device, p->m * p->n, 3);
-    for (size_t i = 0; i < PANELS && i < p->panels; i++) {
-        p->panels_a[i] = ooc_device_memory(p->streams.device, p->rows * p->k);
+    for (size_t i = 0; i < PANELS && i < p->panels; i++)
         p->panels_c[i] = ooc_device_memory(p->streams.device, p->rows * p->n);
-    }
-    for (size_t i = 0; i < TILES && i < p->panels * p->tiles; i++)
+    for (size_t i = 0; i < TILES && i < p->panels * p->tiles; i++) {
+        p->gathered[i] = ooc_array_create(options, p->streams.device, p->rows * p->depth, 4);
+        p->tiles_a[i] = ooc_device_memory(p->streams.device, p->rows * p->depth);
         p->tiles_b[i] = ooc_device_memory(p->streams.device, p->depth * p->n);
+    }
 }
 
 /* Compiles. */
@@ -325,18 +331,18 @@ static void warm(product *p)
 
 static void finish(product *p)
 {
-    ooc_drop(p->a_here, PANELS);
-    ooc_drop(p->a_free, PANELS);
     ooc_drop(p->c_done, PANELS);
     ooc_drop(p->c_free, PANELS);
-    ooc_drop(p->b_here, TILES);
-    ooc_drop(p->b_free, TILES);
-    for (size_t i = 0; i < PANELS; i++) {
-        rnl_buffer_release(p->panels_a[i]);
+    ooc_drop(p->sent, TILES);
+    ooc_drop(p->here, TILES);
+    ooc_drop(p->used, TILES);
+    for (size_t i = 0; i < PANELS; i++)
         rnl_buffer_release(p->panels_c[i]);
-    }
-    for (size_t i = 0; i < TILES; i++)
+    for (size_t i = 0; i < TILES; i++) {
+        rnl_buffer_release(p->tiles_a[i]);
         rnl_buffer_release(p->tiles_b[i]);
+        ooc_array_release(&p->gathered[i]);
+    }
     ooc_array_release(&p->a);
     ooc_array_release(&p->b);
     ooc_array_release(&p->c);
@@ -367,8 +373,9 @@ bool ooc_gemm(const ooc_options *options)
     ooc_open(options, data, &p.streams);
     fit_budget(&p, budget);
     prepare(&p);
-    printf("gemm %zu x %zu x %zu, %zu bytes: %zu panels of %zu rows, %zu tiles of %zu rows of b\n", p.m, p.n, p.k, data,
-           p.panels, p.rows, p.tiles, p.depth);
+    printf("gemm %zu x %zu x %zu, %zu bytes: %zu panels of %zu rows, tiles of %zu of a's columns and b's rows, %zu a "
+           "panel\n",
+           p.m, p.n, p.k, data, p.panels, p.rows, p.depth, p.tiles);
     printf("%.0f operations for each byte that is copied\n",
            2 * (double)p.m * (double)p.n * (double)p.k / bytes_moved(&p));
     warm(&p);

@@ -16,7 +16,7 @@ static const char usage[] =
     "  --m, --n, --k N   c (m x n) = a (m x k) * b (k x n)\n"
     "  --elements N      of each vector of axpy and chain (default 4000000)\n"
     "  --budget BYTES    of device memory, also as 512M or 2G (default: a tenth of the data)\n"
-    "  --depth N         rows of b in a tile (default: chosen from the budget)\n"
+    "  --depth N         columns of a and rows of b in a tile (default: chosen from the budget)\n"
     "  --device SPEC     as for runnel (default: RUNNEL_DEVICE, else the best there is)\n"
     "  --pageable        the arrays are ordinary memory, not pinned\n"
     "  --no-in-core      skip the measurement with all data on the device\n"
