@@ -81,8 +81,8 @@ class Device:
 
     `spec` is "0:0" (platform:device), "gpu", "cpu", "accelerator", part of a device's, vendor's or platform's name, or a
     PCI bus id; None takes RUNNEL_DEVICE, else a GPU, then an accelerator, then a CPU. Behind it may stand a share of its
-    compute units: "0:0/2" is one of two equal parts that nothing else here uses, "0:0/2.1" the second of them, "0:0/numa1"
-    a NUMA node's. `compute_units`: so many threads of a CPU device, 0 all. `alone`: this process opens no other device,
+    compute units: "0:0/2" is one of two equal parts that nothing else here uses, nor another process's share if that can be
+    had, "0:0/2.1" the second of them, "0:0/numa1" a NUMA node's. `compute_units`: so many threads of a CPU device, 0 all. `alone`: this process opens no other device,
     and has used none; then a share, or the threads, are this process's own (rnl_device_open_alone in runnel/rt.h). `memory_limit_bytes`, `memory_fraction`: at most that much, or that part, of the device's memory.
 
     Raises NotFound (the message lists what there is), InvalidArgument, or ResourceExhausted.

@@ -6,7 +6,7 @@
 static void find_shares(const rnl_candidate *item, rnl_device_info *info)
 {
     rnl_part_kinds kinds;
-    const rnl_part_parent parent = {item->id, rnl_usable_units(info), info->name};
+    const rnl_part_parent parent = {item->id, rnl_usable_units(info), info->name, false};
     info->most_shares = 1;
     info->numa_shares = 0;
     if (rnl_part_ask(item->id, true, &kinds) != RNL_OK)

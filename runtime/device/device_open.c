@@ -139,8 +139,9 @@ static rnl_status open_chosen(cl_context context, const rnl_candidate *chosen, c
              chosen->is_pocl ? " (pocl also fails so when it cannot write to POCL_CACHE_DIR)" : "");
         if (device->part)
             GOTO(rnl_part_keep(device->part));
-        if (device->part && chosen->is_pocl && wanted->share.at != RNL_SHARE_ANY && wanted->share.count > 0)
-            rnl_part_hold(device->part, device->context, rnl_usable_units(&chosen->info));
+        if (device->part && wanted->binds && wanted->share.kind == RNL_SHARE_UNITS)
+            rnl_part_hold(device->part, device->context, rnl_usable_units(&chosen->info),
+                          wanted->share.at != RNL_SHARE_ANY);
     }
     GOTO(rnl_pool_create(device, memory_budget(&device->info, &options), options.pool_exact, &device->pool));
     GOTO(rnl_guards_create(device, &device->guards));
@@ -197,7 +198,7 @@ rnl_status rnl_device_open(const char *spec, const rnl_device_options *options, 
         spec = NULL;
     TRY(rnl_candidates_find(&found));
     GOTO(choose(&found, spec, &chosen, &share));
-    GOTO(open_chosen(NULL, chosen, &(rnl_share_wish){share, spec}, known, out_device));
+    GOTO(open_chosen(NULL, chosen, &(rnl_share_wish){share, spec, chosen->is_pocl}, known, out_device));
 done:
     rnl_candidates_free(&found);
     return status;

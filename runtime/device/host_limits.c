@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "device/host_limits.h"
 
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -136,6 +135,21 @@ uint32_t rnl_host_cpus(void)
     if (sched_getaffinity(0, sizeof allowed, &allowed) == 0 && (uint64_t)CPU_COUNT(&allowed) < count)
         count = (uint64_t)CPU_COUNT(&allowed);
     return count < 1 ? 1 : count > UINT32_MAX ? UINT32_MAX : (uint32_t)count;
+}
+
+bool rnl_host_processors(uint32_t first, uint32_t count, uint32_t whole, cpu_set_t *out_all, cpu_set_t *out_part)
+{
+    uint32_t at = 0;
+    CPU_ZERO(out_part);
+    if (sched_getaffinity(0, sizeof *out_all, out_all) != 0 || (uint32_t)CPU_COUNT(out_all) != whole)
+        return false;
+    for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
+        if (CPU_ISSET(cpu, out_all)) {
+            if (at >= first && at - first < count)
+                CPU_SET(cpu, out_part);
+            at++;
+        }
+    return true;
 }
 
 uint32_t rnl_usable_units(const rnl_device_info *info)

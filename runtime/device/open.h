@@ -15,10 +15,11 @@ RNL_NODISCARD rnl_status rnl_device_open_in(cl_context context, const rnl_candid
 /* Checked; what is left out is as RNL_DEVICE_OPTIONS_INIT has it. `given` may be NULL. */
 RNL_NODISCARD rnl_status rnl_device_copy_options(const rnl_device_options *given, rnl_device_options *out_options);
 
-/* A share, and the spec that named it. */
+/* A share, the spec that named it, and whether a driver is asked for it whose threads can be bound. */
 typedef struct rnl_share_wish {
     rnl_share share;
     const char *spec;
+    bool binds;
 } rnl_share_wish;
 
 /*

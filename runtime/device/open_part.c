@@ -19,7 +19,7 @@ static void use_part(rnl_device *device, rnl_part *part)
 static rnl_status choose_part(rnl_device *device, uint32_t wanted)
 {
     const uint32_t most = device->info.compute_units;
-    const rnl_part_parent parent = {device->id, most, device->info.name};
+    const rnl_part_parent parent = {device->id, most, device->info.name, false};
     rnl_part_kinds kinds;
     rnl_part *part;
     if (wanted > most)
@@ -63,7 +63,7 @@ static rnl_status check_share(const rnl_device *device, const rnl_share_wish *wa
 /* Its part of the memory, where nothing else was said of that, is as large as its part of the units. */
 static rnl_status choose_share(rnl_device *device, const rnl_share_wish *wanted, rnl_device_options *options)
 {
-    const rnl_part_parent parent = {device->id, rnl_usable_units(&device->info), device->info.name};
+    const rnl_part_parent parent = {device->id, rnl_usable_units(&device->info), device->info.name, wanted->binds};
     const char *spec = wanted->spec;
     rnl_share share = wanted->share;
     rnl_part_kinds kinds;

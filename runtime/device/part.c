@@ -9,6 +9,8 @@
 #include "device/part.h"
 
 #include "base/memory.h"
+#include "device/claim.h"
+#include "device/host_limits.h"
 #include "device/part_bind.h"
 #include <pthread.h>
 
@@ -190,16 +192,42 @@ static rnl_part range_of(const rnl_part_parent *parent, const rnl_share *share, 
     return range;
 }
 
+static bool claim(rnl_claim *choice, const rnl_part_parent *parent, const rnl_part *range)
+{
+    cpu_set_t all, own;
+    return rnl_host_processors(range->first, range->units, parent->units, &all, &own) && rnl_claim_take(choice, &own);
+}
+
+/*
+ * The first one that is free in this process and of which no other has a processor, else the first that is free in this
+ * process; or share->count.
+ */
+static uint32_t find_free(const rnl_part_parent *parent, const rnl_share *share, rnl_claim **out_claim)
+{
+    rnl_claim *choice = parent->binds && share->kind == RNL_SHARE_UNITS ? rnl_claim_begin() : NULL;
+    uint32_t found = share->count;
+    bool claimed = false;
+    for (uint32_t at = 0; at < share->count && !claimed && (choice || found == share->count); at++) {
+        const rnl_part range = range_of(parent, share, at);
+        if (count_users(&range) > 0)
+            continue;
+        claimed = claim(choice, parent, &range);
+        if (claimed || found == share->count)
+            found = at;
+    }
+    *out_claim = rnl_claim_end(choice);
+    return found;
+}
+
 rnl_status rnl_part_take_share(const rnl_part_parent *parent, const rnl_share *share, const char *spec,
                                rnl_part **out_part)
 {
-    uint32_t at = share->at == RNL_SHARE_ANY ? 0 : share->at;
+    rnl_claim *own = NULL;
+    rnl_status status;
     *out_part = NULL;
     pthread_mutex_lock(&lock);
-    rnl_part range = range_of(parent, share, at);
-    while (share->at == RNL_SHARE_ANY && at < share->count && count_users(&range) > 0)
-        range = range_of(parent, share, ++at);
-    rnl_status status = RNL_OK;
+    const uint32_t at = share->at == RNL_SHARE_ANY ? find_free(parent, share, &own) : share->at;
+    const rnl_part range = range_of(parent, share, at);
     if (at >= share->count)
         status =
             FAIL(RNL_RESOURCE_EXHAUSTED,
@@ -208,11 +236,21 @@ rnl_status rnl_part_take_share(const rnl_part_parent *parent, const rnl_share *s
                  spec, (unsigned)share->count, parent->name, spec, share->kind == RNL_SHARE_NUMA ? "" : ".");
     else
         status = use(&range, out_part);
+    if (status == RNL_OK && own)
+        (*out_part)->claim = own; /* it had no user, so no claim */
+    else
+        rnl_claim_give_back(own);
     pthread_mutex_unlock(&lock);
     return status;
 }
 
 /* ---- For how long ---- */
+
+static void give_claim_back(rnl_part *part)
+{
+    rnl_claim_give_back(part->claim);
+    part->claim = NULL;
+}
 
 rnl_status rnl_part_keep(rnl_part *part)
 {
@@ -224,11 +262,15 @@ rnl_status rnl_part_keep(rnl_part *part)
     return RNL_OK;
 }
 
-void rnl_part_hold(rnl_part *part, cl_context context, uint32_t whole)
+void rnl_part_hold(rnl_part *part, cl_context context, uint32_t whole, bool by_number)
 {
     pthread_mutex_lock(&lock);
-    if (!part->bound && part->kind == RNL_SHARE_UNITS)
+    if (!part->bound && part->kind == RNL_SHARE_UNITS && (by_number || part->claim))
         part->bound = rnl_part_bind(context, part->id, part->first, part->units, whole);
+    if (part->bound && !part->claim)
+        part->claim = rnl_claim_beside(&part->bound->now);
+    if (!part->bound)
+        give_claim_back(part);
     pthread_mutex_unlock(&lock);
 }
 
@@ -241,6 +283,7 @@ void rnl_part_give_back(rnl_part *part)
     if (last) {
         rnl_part_unbind(part->bound);
         part->bound = NULL;
+        give_claim_back(part);
     }
     rnl_part **at = &parts;
     while (*at != part)

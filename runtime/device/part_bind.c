@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "device/host_limits.h"
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -70,31 +71,16 @@ static bool find_threads(cl_context context, cl_device_id part, uint32_t units, 
     return found;
 }
 
-static bool choose_processors(rnl_bound *bound, uint32_t first, uint32_t whole, cpu_set_t *out_set)
-{
-    uint32_t at = 0;
-    CPU_ZERO(out_set);
-    if (sched_getaffinity(0, sizeof bound->before, &bound->before) != 0 || (uint32_t)CPU_COUNT(&bound->before) != whole)
-        return false;
-    for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
-        if (CPU_ISSET(cpu, &bound->before)) {
-            if (at >= first && at - first < bound->count)
-                CPU_SET(cpu, out_set);
-            at++;
-        }
-    return true;
-}
-
 rnl_bound *rnl_part_bind(cl_context context, cl_device_id part, uint32_t first, uint32_t units, uint32_t whole)
 {
     rnl_bound *bound;
-    cpu_set_t set;
     if (rnl_alloc(1, sizeof *bound + units * sizeof *bound->threads, &bound) != RNL_OK)
         return NULL;
     bound->count = units;
-    bool right = choose_processors(bound, first, whole, &set) && find_threads(context, part, units, bound->threads);
+    bool right = rnl_host_processors(first, units, whole, &bound->before, &bound->now) &&
+                 find_threads(context, part, units, bound->threads);
     for (uint32_t i = 0; i < units && right; i++)
-        right = sched_setaffinity(bound->threads[i], sizeof set, &set) == 0;
+        right = sched_setaffinity(bound->threads[i], sizeof bound->now, &bound->now) == 0;
     if (right)
         return bound;
     rnl_log(RNL_LOG_DEBUG, "a share's threads are not bound to processors");

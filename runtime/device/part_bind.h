@@ -8,7 +8,7 @@
 #include <sys/types.h>
 
 typedef struct rnl_bound {
-    cpu_set_t before;
+    cpu_set_t before, now;
     uint32_t count;
     pid_t threads[];
 } rnl_bound;

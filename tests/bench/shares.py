@@ -3,7 +3,7 @@
 """Whether two shares of a CPU device disturb each other: shares.py MODEL [MODEL] [--device SPEC] [--rounds N].
 
 Model A runs on share SPEC/2.0 and model B on SPEC/2.1: each alone, then both at once; in one process with two sessions in
-two threads, and in two processes. Each latency is set against the same model's alone in a process that may use half of
+two threads, then in two processes. Each latency is set against the same model's alone in a process that may use half of
 the cores only. Rounds are short and many, since machines have slow seconds: printed are the median latency of the rounds,
 and the median of what a latency is of the same round's alone on half the cores.
 """
@@ -110,24 +110,30 @@ def measure(options, models):
     spec = options.device
     halves = [Worker(models[k], spec, cores=set(cores[k * half:(k + 1) * half])) for k in (0, 1)]
     names = [f"{spec}/2.{k}" if options.numbered else f"{spec}/2" for k in (0, 1)]
-    one = Worker(models[0], names[0], models[1], names[1])
-    two = [Worker(models[k], names[k]) for k in (0, 1)]
-    rows = {}
-
-    def note(name, values):
-        rows.setdefault(name, []).append(values)
-
     s = options.seconds
+    values, ratios = {}, {}
+
+    def round_of(**rows):
+        alone = [halves[k].measure("0", s)[0] for k in (0, 1)]
+        for name, measured in {ALONE: lambda: alone, **rows}.items():
+            found = measured()
+            values.setdefault(name, []).append(found)
+            ratios.setdefault(name, []).append([found[k] / alone[k] for k in (0, 1)])
+
+    # One after the other, since shares without a number are those that no other process has.
+    one = Worker(models[0], names[0], models[1], names[1])
     for _ in range(options.rounds):
-        note(ALONE, [halves[0].measure("0", s)[0], halves[1].measure("0", s)[0]])
-        note("one process, alone", [one.measure("0", s)[0], one.measure("1", s)[0]])
-        note("one process, both", one.measure("01", s))
-        note("half the cores each, both", both(halves, s))
-        note("two processes, alone", [two[0].measure("0", s)[0], two[1].measure("0", s)[0]])
-        note("two processes, both", both(two, s))
-    for worker in [*halves, one, *two]:
+        round_of(**{"one process, alone": lambda: [one.measure(which, s)[0] for which in "01"],
+                    "one process, both": lambda: one.measure("01", s)})
+    one.close()
+    two = [Worker(models[k], names[k]) for k in (0, 1)]
+    for _ in range(options.rounds):
+        round_of(**{"half the cores each, both": lambda: both(halves, s),
+                    "two processes, alone": lambda: [each.measure("0", s)[0] for each in two],
+                    "two processes, both": lambda: both(two, s)})
+    for worker in [*halves, *two]:
         worker.close()
-    return rows
+    return values, ratios
 
 
 def main():
@@ -139,18 +145,17 @@ def main():
     parser.add_argument("--device", default="cpu", metavar="SPEC")
     parser.add_argument("--rounds", type=int, default=10, metavar="N")
     parser.add_argument("--seconds", type=float, default=0.12, metavar="S", help="of one figure in a round")
-    parser.add_argument("--any", dest="numbered", action="store_false", help="SPEC/2, whichever is free, not /2.K")
+    parser.add_argument("--any", dest="numbered", action="store_false", help="SPEC/2, one that is free, not /2.K")
     options = parser.parse_args()
     if len(os.sched_getaffinity(0)) < 2:
         raise SystemExit("halves need two cores")
     models = (options.models * 2)[:2]
-    rows = measure(options, models)
-    alone = list(zip(*rows[ALONE]))
+    values, ratios = measure(options, models)
     print(f"{'median ms, and times ' + ALONE:44}{'model A':>18}{'model B':>18}")
-    for name, values in rows.items():
-        columns = list(zip(*values))
-        ratios = [statistics.median(v / a for v, a in zip(columns[k], alone[k])) for k in (0, 1)]
-        print(f"{name:44}" + "".join(f"{statistics.median(columns[k]):10.3f} ({ratios[k]:4.2f})" for k in (0, 1)))
+    for name, rows in values.items():
+        columns = [(statistics.median(row[k] for row in rows), statistics.median(row[k] for row in ratios[name]))
+                   for k in (0, 1)]
+        print(f"{name:44}" + "".join(f"{ms:10.3f} ({ratio:4.2f})" for ms, ratio in columns))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Shares of a device: which units, whose, how much memory; and what a device cannot give. */
+#include "device/claim.h"
 #include "device/device.h"
+#include "device/host_limits.h"
+#include "device/part.h"
+#include "device/part_bind.h"
 #include "support/test_device.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,12 +15,14 @@
 
 static rnl_device *device, *shares[MOST + 1];
 static rnl_device_info info; /* as it is listed */
-static char text[64];
+static char text[64], *folder;
 
 static void open_all(void)
 {
     static rnl_device_info infos[MANY];
     size_t count;
+    folder = test_folder_create();
+    rnl_claim_folder = folder; /* of this process alone: what others on the machine have is no matter */
     device = test_open_device();
     test_ok(rnl_device_list(infos, MANY, &count));
     const rnl_device_info *own = rnl_device_get_info(device);
@@ -33,6 +39,7 @@ static void close_all(void)
     for (int i = 0; i <= MOST; i++)
         rnl_device_release(shares[i]);
     rnl_device_release(device);
+    test_folder_remove(folder);
 }
 
 /* "0:0" of the test's device, and `rest`. */
@@ -249,6 +256,80 @@ START_TEST(alone_is_a_share_all_the_same)
 }
 END_TEST
 
+static bool is_bound(int at)
+{
+    return shares[at]->part && shares[at]->part->bound;
+}
+
+/* Not every driver lets its threads be bound. */
+static bool binds(void)
+{
+    if (info.most_shares < 2)
+        return false;
+    test_ok(rnl_device_open(spec_of(2, 0), NULL, &shares[0]));
+    const bool bound = is_bound(0);
+    give_back(0);
+    return bound;
+}
+
+START_TEST(halves_are_bound_to_processors)
+{
+    if (!binds())
+        return;
+    cpu_set_t both;
+    for (int i = 0; i < 2; i++) {
+        test_ok(rnl_device_open(spec_of(2, -1), NULL, &shares[i]));
+        ck_assert(is_bound(i));
+        run_something(shares[i]);
+    }
+    CPU_AND(&both, &shares[0]->part->bound->now, &shares[1]->part->bound->now);
+    ck_assert_int_eq(CPU_COUNT(&both), 0);
+    for (int i = 0; i < 2; i++) {
+        give_back(i);
+        test_ok(rnl_device_open(spec_of(2, -1), NULL, &shares[i]));
+        ck_assert(is_bound(i));
+    }
+}
+END_TEST
+
+/* Whose claims are not asked: these are this process's, and count as another's. */
+static rnl_claim *claim_processors(uint32_t first, uint32_t count)
+{
+    cpu_set_t all, some;
+    ck_assert(rnl_host_processors(first, count, info.most_shares, &all, &some));
+    rnl_claim *claim = rnl_claim_beside(&some);
+    ck_assert_ptr_nonnull(claim);
+    return claim;
+}
+
+START_TEST(what_others_have_is_avoided)
+{
+    const uint32_t half = info.most_shares / 2;
+    if (!binds())
+        return;
+    rnl_claim *first = claim_processors(0, 1);
+    test_ok(rnl_device_open(spec_of(2, -1), NULL, &shares[0]));
+    ck_assert_uint_eq(rnl_device_get_info(shares[0])->first_unit, half);
+    ck_assert(is_bound(0));
+    test_ok(rnl_device_open(spec_of(2, -1), NULL, &shares[1])); /* none is left: where the system likes */
+    ck_assert_uint_eq(rnl_device_get_info(shares[1])->first_unit, 0);
+    ck_assert(!is_bound(1) && !shares[1]->part->claim);
+    run_something(shares[1]);
+    test_fails(RNL_RESOURCE_EXHAUSTED, "are in use", rnl_device_open(spec_of(2, -1), NULL, &shares[2]));
+    give_back(0);
+    give_back(1);
+    rnl_claim_give_back(first);
+    rnl_claim *last = claim_processors(info.most_shares - 1, 1);
+    for (int i = 0; i < 2; i++)
+        test_ok(rnl_device_open(spec_of(2, -1), NULL, &shares[i]));
+    ck_assert_uint_eq(rnl_device_get_info(shares[0])->first_unit, 0);
+    ck_assert(is_bound(0) && !is_bound(1));
+    test_ok(rnl_device_open(spec_of(2, 1), NULL, &shares[2])); /* who names it means it */
+    ck_assert(is_bound(2) && shares[2]->part == shares[1]->part);
+    rnl_claim_give_back(last);
+}
+END_TEST
+
 static void *take_turns(void *argument)
 {
     for (int i = 0; i < 20; i++) {
@@ -296,6 +377,8 @@ int main(void)
     tcase_add_test(test_case, what_a_device_cannot_give_is_refused);
     tcase_add_test(test_case, the_environment_names_a_share);
     tcase_add_test(test_case, alone_is_a_share_all_the_same);
+    tcase_add_test(test_case, halves_are_bound_to_processors);
+    tcase_add_test(test_case, what_others_have_is_avoided);
     tcase_add_test(test_case, threads_take_shares);
     suite_add_tcase(suite, test_case);
     return test_run(suite, false);

@@ -220,17 +220,19 @@ typedef struct rnl_device_options {
  * spec that matches nothing is RNL_NOT_FOUND and the message lists what there is. `options` may be NULL. Any thread.
  *
  * A share: "0:0/2" is one of two equal parts of the device that no other part in use by this process overlaps, and
- * RNL_RESOURCE_EXHAUSTED where there is none; "0:0/2.1" is the second of them, however many use it; "0:0/numa" and
- * "0:0/numa1" are parts by NUMA node, where the driver has them. Sizes differ by one unit where they must. Its budget
- * of memory is as large a part as that of its units, unless the options limit it. A device that cannot give the share
- * is refused.
+ * RNL_RESOURCE_EXHAUSTED where there is none; of a CPU whose threads can be bound one whose processors no share of
+ * another process is bound to, while there is one and processes can see each other (docs/devices.md, Shares). "0:0/2.1"
+ * is the second of them, however many use it; "0:0/numa" and "0:0/numa1" are parts by NUMA node, where the driver has
+ * them. Sizes differ by one unit where they must. Its budget of memory is as large a part as that of its units, unless
+ * the options limit it. A device that cannot give the share is refused.
  */
 RNL_API RNL_NODISCARD rnl_status rnl_device_open(const char *spec, const rnl_device_options *options,
                                                  rnl_device **out_device);
 /*
  * The same for a process that opens one device alone, and before any other OpenCL call: its share of a CPU device, or
- * its compute_units, it is given by starting no more of pocl's threads; "/N.K" and "/numaK" by running on those
- * processors alone, with all its threads. Elsewhere, or later, it is rnl_device_open. Not while other threads run.
+ * its compute_units, it is given by starting no more of pocl's threads; "/N.K", "/numa" and "/numaK", and "/N" where no
+ * share of another process has the processors, by running on those alone, with all its threads: until the process ends,
+ * also when the device is released. Elsewhere, or later, it is rnl_device_open. Not while other threads run.
  */
 RNL_API RNL_NODISCARD rnl_status rnl_device_open_alone(const char *spec, const rnl_device_options *options,
                                                        rnl_device **out_device);
