@@ -59,15 +59,17 @@ static rnl_status submit(flood *f)
                                complete, f);
 }
 
-/* As many as get through while it lasts; all of them are waited for. */
-static rnl_exit run_for(flood *f, double least_ns, double *out_ns, uint64_t *out_batches)
+/* As many as get through while it lasts, and no fewer than asked for; all of them are waited for. */
+static rnl_exit run_for(flood *f, uint64_t least, double least_ns, double *out_ns, uint64_t *out_batches)
 {
     const uint64_t start = rnl_now_ns();
     rnl_status status = RNL_OK;
     f->done = 0;
-    do
+    for (uint64_t i = 0; status == RNL_OK && !has_failed(f); i++) {
+        if (i >= least && (double)(rnl_now_ns() - start) >= least_ns)
+            break;
         status = submit(f);
-    while (status == RNL_OK && !has_failed(f) && (double)(rnl_now_ns() - start) < least_ns);
+    }
     const rnl_error error = *rnl_last_error();
     rnl_pipeline_wait(f->job->piped.pipeline);
     *out_ns = (double)(rnl_now_ns() - start);
@@ -92,13 +94,13 @@ static rnl_exit sample(flood *f, figures *out)
     const double share = options->seconds * 1e9 / (double)count, least = share > SAMPLE_NS ? share : SAMPLE_NS;
     double rates[7], ns = 0;
     uint64_t batches = 0;
-    rnl_exit code = run_for(f, options->warm_seconds * 1e9, &ns, &batches);
+    rnl_exit code = run_for(f, 1, options->warm_seconds * 1e9, &ns, &batches);
     for (size_t i = 0; code == RNL_EXIT_DONE && i < 3; i++) { /* alone, with nothing else under way */
-        code = run_for(f, 0, &ns, &batches);
+        code = run_for(f, 1, 0, &ns, &batches);
         out->latency_ms = i == 0 || ns * 1e-6 < out->latency_ms ? ns * 1e-6 : out->latency_ms;
     }
     for (size_t i = 0; code == RNL_EXIT_DONE && i < count; i++) {
-        code = run_for(f, least, &ns, &batches);
+        code = run_for(f, 1, least, &ns, &batches);
         rates[i] = rate_of(f, ns);
         out->batches += batches;
     }
@@ -119,11 +121,11 @@ static void print_figures(const char *what, const figures *f)
 /* Some more, recorded. */
 static rnl_exit trace_batches(flood *f, const figures *measured)
 {
-    const double least_ns = (double)f->job->options.repeat / measured->batches_per_s * 1e9;
+    const uint64_t least = (uint64_t)f->job->options.repeat;
     double ns = 0;
     uint64_t batches = 0;
     rnl_job_trace(f->job, true);
-    const rnl_exit code = run_for(f, least_ns, &ns, &batches);
+    const rnl_exit code = run_for(f, least, 0, &ns, &batches);
     rnl_job_trace(f->job, false);
     if (code == RNL_EXIT_DONE)
         printf("traced: %.2f batches/s, %.3f of those without\n", rate_of(f, ns),
