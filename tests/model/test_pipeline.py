@@ -30,8 +30,9 @@ class Stage(c.Structure):
 
 
 def tensors(arrays):
-    """{name: array}, all kept by the caller."""
+    """Of {name: array}; they keep the arrays."""
     given = (runnel.Tensor * max(1, len(arrays)))()
+    given.arrays = list(arrays.values())
     for slot, (name, array) in zip(given, arrays.items()):
         slot.name, slot.dtype, slot.rank = name.encode(), runnel.CODES[array.dtype], array.ndim
         slot.shape[: array.ndim] = array.shape
