@@ -33,7 +33,7 @@ class Result:
     def __init__(self, code, stdout, stderr):
         self.code, self.stdout, self.stderr = code, stdout, stderr
         self.lines = stdout.splitlines()
-        self.messages = [line for line in stderr.splitlines() if not re.match(r"[a-z ]+ \d+ of \d+(: |$)", line)]
+        self.messages = [line for line in stderr.splitlines() if not re.match(r"[a-z0-9 ]+ \d+ of \d+(: |$)", line)]
 
     def line(self, start):
         """The one line of stdout that starts so."""

@@ -43,7 +43,7 @@ static int64_t count_of(const rnl_tensor_desc *tensor)
 
 static rnl_status plan_scale(const rnl_custom_call *call, const rnl_tensor_desc *outputs, rnl_custom_plan *plan)
 {
-    const bool has_bias = call->input_count > 1 && call->inputs[1].dtype != RNL_DTYPE_NONE;
+    const bool has_bias = call->input_count > 1 && call->inputs[1].dtype == RNL_F32;
     const float factor = rnl_custom_float(call, "factor", 1);
     const int32_t bias_count = has_bias ? (int32_t)count_of(&call->inputs[1]) : 0;
     const int64_t count = count_of(&outputs[0]);
@@ -323,7 +323,7 @@ START_TEST(test_a_shape_from_contents)
     for (rows = 0; rows <= 3; rows++) {
         test_ok(rnl_session_run(made.session, inputs, 2, &output, 1));
         ck_assert_int_eq(output.shape[0], rows);
-        for (int64_t i = 0; i < rows * 2; i++) /* the bias is the number */
+        for (int64_t i = 0; i < rows * 2; i++) /* the number is no bias: its offset counts whole numbers */
             ck_assert_float_eq(((float *)output.data)[i], x[i]);
     }
     rows = 4;
