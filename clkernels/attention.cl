@@ -249,10 +249,11 @@ static inline void attend(const int nb, const idx_t first, const idx4_t sizes, _
 __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void attention(
     __global float *dst, __global const float *query, __global const float *key, __global const float *value,
     const idx4_t offsets, const idx16_t strides, __global const float *bias, const idx_t bias_offset,
-    const idx4_t bias_strides, const idx4_t sizes, const float scale)
+    const idx4_t bias_strides, const idx4_t sizes, const float scale TEAM_ARGUMENTS)
 {
+    TEAM_ENTER
     const idx_t group = (idx_t)get_global_id(0), head = (idx_t)get_global_id(1), b = (idx_t)get_global_id(2);
-    const idx_t vectors = (sizes.s0 + W - 1) / W, end = vectors - ((idx_t)get_global_size(0) - 1 - group) * NB;
+    const idx_t vectors = (sizes.s0 + W - 1) / W, end = vectors - ((vectors - 1) / NB - group) * NB;
     const idx_t owner = head / sizes.s2, first = max((idx_t)0, end - NB);
     const matrix keys = {key + offsets.s2 + b * strides.s6 + owner * strides.s7, strides.s8};
     const matrix values = {value + offsets.s3 + b * strides.s9 + owner * strides.sa, strides.sb};
@@ -267,4 +268,5 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void attention(
     else
 #endif
         ATTEND(NB);
+    TEAM_LEAVE
 }

@@ -34,8 +34,9 @@
 #define AT(i) const idx_t at##i = row##i + ALONG(Y##i##_STEP, stride_y##i);
 
 __kernel void chain(__global STORAGE(T_DST) *dst, const idx_t dst_offset, PIECE_ARGUMENTS,
-                    const idx8_t dst_stride CHAIN_ARGUMENTS)
+                    const idx8_t dst_stride CHAIN_ARGUMENTS TEAM_ARGUMENTS)
 {
+    TEAM_ENTER
     FIND_PIECE
     for (idx_t block = first_block; block < end_block; ++block) {
         const idx_t to_block = dst_offset + block_index(block, size, shape, dst_stride);
@@ -60,4 +61,5 @@ __kernel void chain(__global STORAGE(T_DST) *dst, const idx_t dst_offset, PIECE_
 #endif
         }
     }
+    TEAM_LEAVE
 }

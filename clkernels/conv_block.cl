@@ -338,8 +338,9 @@ conv_block(__global float *memory, __global const SRC_T *src, __global const WEI
            __global const STORAGE(T_BIAS) *bias1, __global const float *weight2,
            __global const STORAGE(T_BIAS) *bias2, __global const WEIGHT_T *weight3,
            __global const STORAGE(T_BIAS) *bias3, __global STORAGE(T_DST) *dst, idx_t memory_offset, int16 sizes,
-           idx16_t places, idx4_t others, float16 inner_scalars CHAIN_ARGUMENTS)
+           idx16_t places, idx4_t others, float16 inner_scalars CHAIN_ARGUMENTS TEAM_ARGUMENTS)
 {
+    TEAM_ENTER
     const int part = (int)get_global_id(0), item = (int)get_global_id(1);
     const float8 e_scalars = (float8)(inner_scalars.s0, inner_scalars.s1, inner_scalars.s2, inner_scalars.s3,
                                       inner_scalars.s4, inner_scalars.s5, inner_scalars.s6, inner_scalars.s7);
@@ -351,7 +352,8 @@ conv_block(__global float *memory, __global const SRC_T *src, __global const WEI
                                places.s9, (idx_t)sizes.s9 * sizes.sa * S, places.sf * S};
     const int slices = (int)places.se, first_channel = part * slices * S;
     const int end_channel = min(first_channel + slices * S, shape.hidden), bands = sizes.sc;
-    __global float *ring = memory + (memory_offset + (item * (idx_t)get_global_size(0) + part) * places.sd);
+    const int parts = (shape.hidden + slices * S - 1) / (slices * S);
+    __global float *ring = memory + (memory_offset + (item * (idx_t)parts + part) * places.sd);
     __global BETWEEN_T *between = (__global BETWEEN_T *)(ring + slices * shape.ring_slice);
     clear_columns(&shape, slices, ring);
 
@@ -383,4 +385,5 @@ conv_block(__global float *memory, __global const SRC_T *src, __global const WEI
 #endif
         }
     }
+    TEAM_LEAVE
 }

@@ -37,13 +37,16 @@ static inline void accumulate_row(FLOATV acc[P], __global const SRC_T *src, idx_
 }
 
 // flags.z: rows; flags.w: vectors of channels that a work-item computes one after the other.
-__kernel void conv_depthwise(CONV_ARGUMENTS)
+__kernel void conv_depthwise(CONV_ARGUMENTS TEAM_ARGUMENTS)
 {
+    TEAM_ENTER
     FIND_GRID;
     const pixel_run run = get_run(run_index, dst_size.z, stride.z);
     const int blocks = min((block + 1) * flags.w, (taps.w + V - 1) / V);
-    if (row >= flags.z || run.begin >= run.end)
+    if (row >= flags.z || run.begin >= run.end) {
+        TEAM_LEAVE
         return;
+    }
     idx_t n = row;
     const int h = (int)take_index(&n, dst_size.y), d = (int)take_index(&n, dst_size.x);
     const int front = d * stride.x - pad.x, top = h * stride.y - pad.y, left = run.first * stride.z - pad.z;
@@ -86,4 +89,5 @@ __kernel void conv_depthwise(CONV_ARGUMENTS)
                     STORE_LANES(T_DST, V, dst, at, CHAIN_RESULT, b * V - c, V);
             }
     }
+    TEAM_LEAVE
 }

@@ -241,8 +241,9 @@ static inline void store_tile(__global STORAGE(T_DST) *dst, const FLOATV acc[P *
 
 // flags.z: pixels; flags.w: runs of P pixels that a work-item computes one after the other; stride.w: blocks of
 // channels, for each run.
-__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void conv_panel(CONV_ARGUMENTS)
+__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void conv_panel(CONV_ARGUMENTS TEAM_ARGUMENTS)
 {
+    TEAM_ENTER
     const int grid0 = (int)get_global_id(0), grid1 = (int)get_global_id(1);
     const int blocks = (dst_size.w + V * NB - 1) / (V * NB);
     const int first_block = (flags.x ? grid1 : grid0) * stride.w, first_run = (flags.x ? grid0 : grid1) * flags.w;
@@ -290,4 +291,5 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void conv_panel(CONV_ARG
                        FOR_OPERANDS(PASS_OPERAND));
         }
     }
+    TEAM_LEAVE
 }

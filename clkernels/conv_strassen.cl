@@ -272,16 +272,15 @@ static inline void add_fifth(__global float *sums)
 // pixels. own: where the memory begins, floats of it for each work-item, slabs that pass by the weights together.
 // weight_stride: of a block of the weights, -, of 2 * 16 channels. Terms are a multiple of 32.
 __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void conv_strassen(__global float *memory, idx4_t own,
-                                                                           CONV_ARGUMENTS)
+                                                                           CONV_ARGUMENTS TEAM_ARGUMENTS)
 {
+    TEAM_ENTER
     const int grid0 = (int)get_global_id(0), grid1 = (int)get_global_id(1);
     const int terms = src_size.w / 2, side = ((dst_size.w + 31) / 32) * 16, blocks = (side + V * NB - 1) / (V * NB);
     const int first_block = grid0 * stride.w, end_block = min(first_block + stride.w, blocks);
-    const int slab_count = (flags.z + 2 * R - 1) / (2 * R);
-    const int first_slab = grid1 * flags.w, end_slab = min(first_slab + flags.w, slab_count);
+    const int first_slab = grid1 * flags.w, end_slab = min(first_slab + flags.w, (flags.z + 2 * R - 1) / (2 * R));
     const int block_floats = terms * R, slab_floats = 7 * block_floats + SUMS * SUM;
-    __global float *slabs = memory + (own.x + (grid1 * (idx_t)get_global_size(0) + grid0) * own.y);
-
+    __global float *slabs = memory + (own.x + (grid1 * (idx_t)((blocks + stride.w - 1) / stride.w) + grid0) * own.y);
     for (int slab = first_slab; slab < end_slab; slab += (int)own.z) {
         const int count = min((int)own.z, end_slab - slab);
         for (int s = 0; s < count; s++)
@@ -330,4 +329,5 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void conv_strassen(__glo
             }
         }
     }
+    TEAM_LEAVE
 }

@@ -214,15 +214,17 @@ static inline tile_place find_tile(int tile, int4 dst_size)
 // The range is blocks of NB vectors of output channels, stride.w of them a work-item, by slabs, flags.w a work-item; flags.z:
 // tiles. own: where the memory begins, floats of it for each work-item, slabs that pass by the weights together.
 __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void conv_winograd(__global float *memory, idx4_t own,
-                                                                           CONV_ARGUMENTS)
+                                                                           CONV_ARGUMENTS TEAM_ARGUMENTS)
 {
+    TEAM_ENTER
     const int grid0 = (int)get_global_id(0), grid1 = (int)get_global_id(1);
     const int blocks = (dst_size.w + V * NB - 1) / (V * NB), pieces = (src_size.w + 15) / 16, matrix = pieces * PIECE;
     const int first_block = grid0 * stride.w, end_block = min(first_block + stride.w, blocks);
     const int end_tile = min((grid1 + 1) * flags.w * R, flags.z);
     __global const float *weights = weight + weight_offset;
     __global const SRC_T *zeros = (__global const SRC_T *)(weights + weight_stride.w);
-    __global float *spare = memory + (own.x + (grid1 * (idx_t)get_global_size(0) + grid0) * own.y);
+    const int block_items = (blocks + stride.w - 1) / stride.w;
+    __global float *spare = memory + (own.x + (grid1 * (idx_t)block_items + grid0) * own.y);
     __global float *slabs = spare + 36 * 16, *products = slabs + own.z * (36 * matrix);
 
     for (int first = grid1 * flags.w * R; first < end_tile; first += (int)own.z * R) {
@@ -259,4 +261,5 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void conv_winograd(__glo
             }
         }
     }
+    TEAM_LEAVE
 }

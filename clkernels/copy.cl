@@ -26,8 +26,9 @@
 #endif
 
 __kernel void copy(__global ELEMENT *dst, const idx_t dst_offset, PIECE_ARGUMENTS, const idx8_t dst_stride,
-                   __global const ELEMENT *src, const idx_t src_offset, const idx8_t src_stride)
+                   __global const ELEMENT *src, const idx_t src_offset, const idx8_t src_stride TEAM_ARGUMENTS)
 {
+    TEAM_ENTER
     FIND_PIECE
     for (idx_t block = first_block; block < end_block; ++block) {
         const idx_t to_block = dst_offset + block_index(block, size, shape, dst_stride);
@@ -48,4 +49,5 @@ __kernel void copy(__global ELEMENT *dst, const idx_t dst_offset, PIECE_ARGUMENT
                 to[DST_COLUMN(column)] = from[SRC_COLUMN(column)];
         }
     }
+    TEAM_LEAVE
 }

@@ -181,19 +181,21 @@ static inline void store_tile(TILE_ARGUMENTS, const VECTOR *sum, int count, idx_
         }                                                                                                              \
     } while (0)
 
-__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void gemm_panel(GEMM_ARGUMENTS)
+__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void gemm_panel(GEMM_ARGUMENTS TEAM_ARGUMENTS)
 {
+    TEAM_ENTER
     GEMM_UNPACK
     const idx4_t share = (idx4_t)(shares.s1, shares.s2, shares.s3, shares.s4);
     const idx_t grid0 = (idx_t)get_global_id(0), grid1 = (idx_t)get_global_id(1), grid2 = (idx_t)get_global_id(2);
     const idx_t panels = (size.s1 + W - 1) / W, slab_count = (size.s0 + R - 1) / R;
+    const idx_t slab_items = (slab_count + share.s1 - 1) / share.s1, panel_items = (panels + share.s2 - 1) / share.s2;
     const idx_t first_slab = grid0 * share.s1, end_slab = min(first_slab + share.s1, slab_count);
     // A share that is smaller comes first: a driver may give half of all work-items to one thread at once.
-    const idx_t end_panel = panels - ((idx_t)get_global_size(1) - 1 - grid1) * share.s2;
+    const idx_t end_panel = panels - (panel_items - 1 - grid1) * share.s2;
     const idx_t first_panel = max((idx_t)0, end_panel - share.s2);
     FIND_MATRICES;
     __global float *own = memory + shares.s0;
-    own += ((grid2 * (idx_t)get_global_size(1) + grid1) * (idx_t)get_global_size(0) + grid0) * share.s0;
+    own += ((grid2 * panel_items + grid1) * slab_items + grid0) * share.s0;
     for (idx_t k0 = 0; k0 < size.s2; k0 += share.s3) {
         const idx_t depth = min(share.s3, size.s2 - k0);
         for (idx_t s = first_slab; s < end_slab; s++) {
@@ -218,4 +220,5 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void gemm_panel(GEMM_ARG
 #endif
         }
     }
+    TEAM_LEAVE
 }

@@ -45,8 +45,9 @@ static inline void add_rows(VECTOR sums[VECTORS], int vectors, __global const ST
     }
 }
 
-__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void gemm_row(GEMM_ARGUMENTS)
+__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void gemm_row(GEMM_ARGUMENTS TEAM_ARGUMENTS)
 {
+    TEAM_ENTER
     GEMM_UNPACK
     const idx_t grid0 = (idx_t)get_global_id(0), grid2 = (idx_t)get_global_id(2);
     // The last span is moved back to be full; its first columns are not stored again.
@@ -69,4 +70,5 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void gemm_row(GEMM_ARGUM
             store_vector(dst, dst_offset + n * stride.s7, stride.s7, c, c_offset + n * stride.s5, stride.s5, sums[v], alpha,
                          beta, flags.x, (int)max((idx_t)0, wish - n), W, m, n PASS_CHAIN);
     }
+    TEAM_LEAVE
 }

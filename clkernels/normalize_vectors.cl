@@ -76,8 +76,9 @@ static inline float sum_of_set(__global const STORAGE(T) *p, const idx_t rows, c
     return SUM_LANES(total);
 }
 
-__kernel void normalize_rows(ARGUMENTS)
+__kernel void normalize_rows(ARGUMENTS TEAM_ARGUMENTS)
 {
+    TEAM_ENTER
     const idx_t first = (idx_t)get_global_id(0) * each, end = min(first + each, sets);
     for (idx_t set = first; set < end; ++set) {
         __global const STORAGE(T) *p = src + src_offset + element_index(set, kept_deep, kept_shape, kept_src_stride);
@@ -106,6 +107,7 @@ __kernel void normalize_rows(ARGUMENTS)
             }
         }
     }
+    TEAM_LEAVE
 }
 
 // The same of V neighbouring sets.
@@ -161,8 +163,9 @@ static inline void normalize_vector(ARGUMENTS, const idx_t kept_row, const idx_t
     }
 }
 
-__kernel void normalize_columns(ARGUMENTS)
+__kernel void normalize_columns(ARGUMENTS TEAM_ARGUMENTS)
 {
+    TEAM_ENTER
     const idx_t blocks = (kept_shape.s7 + V - 1) / V, vectors = sets / kept_shape.s7 * blocks;
     const idx_t first = (idx_t)get_global_id(0) * each, end = min(first + each, vectors);
     for (idx_t vector = first; vector < end; ++vector) {
@@ -173,4 +176,5 @@ __kernel void normalize_columns(ARGUMENTS)
                          rows, deep, shape, dst_stride, src_stride, scale_stride, bias_stride, each, kept_row, column,
                          (int)(lane - column));
     }
+    TEAM_LEAVE
 }

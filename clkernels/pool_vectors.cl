@@ -65,8 +65,9 @@ static inline value_t pool_taps(__global const STORAGE(T) *p, const idx_t step_d
 // Arguments as of pool.cl.
 __kernel void pool_columns(__global const STORAGE(T) *src, idx_t src_offset, __global STORAGE(T) *dst,
                            idx_t dst_offset, int4 src_size, int4 dst_size, int4 window, int4 stride, int4 dilation,
-                           int4 pad_begin, int4 pad_end, idx8_t src_stride, idx8_t dst_stride, int4 flags, int each)
+                           int4 pad_begin, int4 pad_end, idx8_t src_stride, idx8_t dst_stride, int4 flags, int each TEAM_ARGUMENTS)
 {
+    TEAM_ENTER
     const int first = (int)get_global_id(0) * each, end = min(first + each, dst_size.z);
     idx_t n = (idx_t)get_global_id(1);
     const int h = (int)take_index(&n, dst_size.y), d = (int)take_index(&n, dst_size.x);
@@ -106,4 +107,5 @@ __kernel void pool_columns(__global const STORAGE(T) *src, idx_t src_offset, __g
             STORE_RESULT(line, w * dst_stride.s4 + c, value);
         }
     }
+    TEAM_LEAVE
 }

@@ -301,18 +301,17 @@ static inline void store_block(__global uchar *dst, const uint16 sum[P * NB], co
 // work-item; 0; strides of bias and b_scale; integers of a panel of weights.
 __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void
 qconv_panel(KERNEL_ARGUMENTS SUM_ARGUMENTS, int4 dst_size, int4 src_size, int4 taps, int4 stride, int4 dilation, int4 pad,
-            int4 dst_stride, int4 src_stride, int4 addend_stride, int8 flags)
+            int4 dst_stride, int4 src_stride, int4 addend_stride, int8 flags TEAM_ARGUMENTS)
 {
+    TEAM_ENTER
     const int first_run = (int)get_global_id(0) * flags.s2, first_block = (int)get_global_id(1) * flags.s3;
     const int end_run = min(first_run + flags.s2, (flags.s1 + P - 1) / P);
     const int end_block = min(first_block + flags.s3, (dst_size.w + BLOCK - 1) / BLOCK);
     __global const int *panels = weight + weight_offset;
-
     const uint zero_of_a = (uint)((HAS(HAS_ZA) ? za[za_offset] : 0) ^ (FLIP & 255u));
     const float dst_scale_of = SCALE(dst_scale, HAS_DST_SCALE), all_scale = SCALE(a_scale, HAS_A_SCALE);
     tile_end end;
     FIND_END
-
     item_channels of;
     for (int c = first_block * BLOCK, i = 0; c < end_block * BLOCK; c += W, i++) {
         const int left = dst_size.w - c;
@@ -358,4 +357,5 @@ qconv_panel(KERNEL_ARGUMENTS SUM_ARGUMENTS, int4 dst_size, int4 src_size, int4 t
             store_block(dst, sum, &run, scale, &end, channel, dst_size.w - channel PASS_ADDENDS);
         }
     }
+    TEAM_LEAVE
 }

@@ -240,12 +240,15 @@ static inline void add_rows(uint sum[R], __global const uchar *const rows[R], id
 
 // flags.s6 tiles of R rows, one below the other. Rows first … first + R - 1 are multiplied; those from begin on are the
 // tile's. Rows beyond the last one repeat it, and are not stored.
-__kernel void qgemm_panel(QGEMM_ARGUMENTS(int))
+__kernel void qgemm_panel(QGEMM_ARGUMENTS(int) TEAM_ARGUMENTS)
 {
+    TEAM_ENTER
     FIND_GRID;
     const idx_t first_column = grid_column * (W * NB), first_wish = grid_row * (R * flags.s6);
-    if (first_wish >= size.s0 || first_column >= size.s1 || grid2 >= size.s3)
+    if (first_wish >= size.s0 || first_column >= size.s1 || grid2 >= size.s3) {
+        TEAM_LEAVE
         return;
+    }
     FIND_MATRICES;
     b += first_column / PANEL * stride.s3 + first_column % PANEL;
     const bool own_zeros = stride.s6 != 0, row_sums = HAS(ROW_SUMS) | (LESS != 0u);
@@ -281,4 +284,5 @@ __kernel void qgemm_panel(QGEMM_ARGUMENTS(int))
             }
         }
     }
+    TEAM_LEAVE
 }

@@ -127,8 +127,10 @@ __kernel void qmap(__global STORAGE(T_DST) *restrict dst, const idx_t dst_offset
                    __global const float *sd, const idx_t sd_offset, __global const uchar *zd, const idx_t zd_offset,
                    const float parameter, const int4 flags, PIECE_ARGUMENTS, const idx8_t dst_stride,
                    const idx8_t src0_stride, const idx8_t src1_stride, const idx8_t s0_stride, const idx8_t z0_stride,
-                   const idx8_t s1_stride, const idx8_t z1_stride, const idx8_t sd_stride, const idx8_t zd_stride)
+                   const idx8_t s1_stride, const idx8_t z1_stride, const idx8_t sd_stride, const idx8_t zd_stride
+                       TEAM_ARGUMENTS)
 {
+    TEAM_ENTER
     FIND_PIECE
     for (idx_t block = first_block; block < end_block; ++block) {
         FOR_VALUES(BLOCK_INDEX)
@@ -158,4 +160,5 @@ __kernel void qmap(__global STORAGE(T_DST) *restrict dst, const idx_t dst_offset
             }
         }
     }
+    TEAM_LEAVE
 }

@@ -130,8 +130,9 @@ static inline value_t highest_of_row(__global const STORAGE(T) *p, const idx_t c
 }
 #endif
 
-__kernel void reduce_rows(ARGUMENTS)
+__kernel void reduce_rows(ARGUMENTS TEAM_ARGUMENTS)
 {
+    TEAM_ENTER
     const idx_t first = (idx_t)get_global_id(0) * each, end = min(first + each, results);
     for (idx_t result = first; result < end; ++result) {
         const idx_t from = src_offset + element_index(result, kept_deep, kept_shape, kept_src_stride);
@@ -162,6 +163,7 @@ __kernel void reduce_rows(ARGUMENTS)
         const idx_t to = dst_offset + element_index(result, kept_deep, kept_shape, kept_dst_stride);
         STORE(T, dst, to, FINISH(all, rows * shape.s7, FAST_LOG1));
     }
+    TEAM_LEAVE
 }
 
 // `count` elements of V neighbouring columns.
@@ -183,8 +185,9 @@ static inline value_t take_columns(__global const STORAGE(T) *p, const idx_t cou
     return combine(combine(a0, a1), combine(a2, a3));
 }
 
-__kernel void reduce_columns(ARGUMENTS)
+__kernel void reduce_columns(ARGUMENTS TEAM_ARGUMENTS)
 {
+    TEAM_ENTER
     const idx_t blocks = (kept_shape.s7 + V - 1) / V, vectors = results / kept_shape.s7 * blocks;
     const idx_t first = (idx_t)get_global_id(0) * each, end = min(first + each, vectors);
     for (idx_t vector = first; vector < end; ++vector) {
@@ -218,4 +221,5 @@ __kernel void reduce_columns(ARGUMENTS)
         else
             STORE_LANES(T, V, dst, to, result, (int)(lane - column), V);
     }
+    TEAM_LEAVE
 }

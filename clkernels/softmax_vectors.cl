@@ -97,8 +97,9 @@ static inline void finish_row(__global const STORAGE(T) *p, __global STORAGE(T) 
     }
 }
 
-__kernel void softmax_rows(ARGUMENTS)
+__kernel void softmax_rows(ARGUMENTS TEAM_ARGUMENTS)
 {
+    TEAM_ENTER
     const idx_t first = (idx_t)get_global_id(0) * each, end = min(first + each, sets);
     for (idx_t set = first; set < end; ++set) {
         const idx_t from = src_offset + element_index(set, kept_deep, kept_shape, kept_src_stride);
@@ -120,6 +121,7 @@ __kernel void softmax_rows(ARGUMENTS)
         const float norm = NORM(SUM_LANES(sum), FAST_LOG1);
         FOR_ROWS finish_row(FROM, TO, shape.s7, highest, norm);
     }
+    TEAM_LEAVE
 }
 
 // The lanes from `begin` on.
@@ -167,8 +169,9 @@ static inline void softmax_of_columns(__global const STORAGE(T) *src, const idx_
     }
 }
 
-__kernel void softmax_columns(ARGUMENTS)
+__kernel void softmax_columns(ARGUMENTS TEAM_ARGUMENTS)
 {
+    TEAM_ENTER
     const idx_t blocks = (kept_shape.s7 + V - 1) / V, vectors = sets / kept_shape.s7 * blocks;
     const idx_t first = (idx_t)get_global_id(0) * each, end = min(first + each, vectors);
     for (idx_t vector = first; vector < end; ++vector) {
@@ -178,4 +181,5 @@ __kernel void softmax_columns(ARGUMENTS)
         const idx_t to = dst_offset + row_index(kept_row, kept_deep, kept_shape, kept_dst_stride) + column;
         softmax_of_columns(src, from, dst, to, (int)(lane - column), rows, deep, shape, dst_stride, src_stride);
     }
+    TEAM_LEAVE
 }

@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "device/trace.h"
+#include "kernel/team.h"
 #include "model/edge.h"
 #include "model/evaluate.h"
 #include "model/frame.h"
@@ -105,6 +106,11 @@ rnl_status rnl_session_run_steps(rnl_session *session)
     status = rnl_ring_reach(session, plan->steps.step_count);
 done:
     rnl_event_release(previous);
+    if (status == RNL_OK)
+        return rnl_team_end(session->stream);
+    const rnl_error error = *rnl_last_error();
+    (void)!rnl_team_end(session->stream);
+    (void)!rnl_error_restore(&error);
     return status;
 }
 
@@ -124,9 +130,11 @@ static rnl_status run_whole(rnl_session *session, rnl_plan *plan, rnl_tensor *ou
     TRY(rnl_session_bind(session, plan));
     TRY(rnl_session_begin_plan(session));
     TRY(rnl_edges_begin(session, outputs, count));
+    rnl_teamwork_begin(session);
     TRY(rnl_session_run_steps(session));
     TRY(rnl_edges_read(session, outputs, count));
     TRY(rnl_stream_synchronize(session->stream));
+    rnl_teamwork_end(session);
     rnl_edges_finish(session);
     return rnl_session_end_plan(session);
 }

@@ -6,6 +6,7 @@
 #include "device/trace.h"
 #include "model/model.h"
 #include "model/ring.h"
+#include "model/teamwork.h"
 #include "ops/execute.h"
 
 typedef struct rnl_worker {
@@ -43,6 +44,7 @@ struct rnl_session {
     bool *nan_values; /* one a value of the bound plan's graph: it held NaN when it was looked at */
     size_t nan_value_capacity;
     size_t step_count;
+    rnl_teamwork teamwork;
     rnl_profile *profile; /* NULL until one is asked for */
     bool is_profiled;     /* the run in progress */
     rnl_trace *trace;     /* retained; NULL: not traced */

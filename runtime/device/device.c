@@ -2,6 +2,7 @@
 #include "device/device.h"
 #include "base/memory.h"
 
+#include "device/claim.h"
 #include "device/gate.h"
 #include "device/guard.h"
 #include "device/part.h"
@@ -25,6 +26,8 @@ void rnl_device_release(rnl_device *device)
         device->before_release(device);
     if (device->programs)
         device->free_programs(device->programs);
+    if (device->team)
+        device->free_team(device->team);
     if (device->tuning)
         device->free_tuning(device->tuning);
     if (device->replay)
@@ -38,6 +41,7 @@ void rnl_device_release(rnl_device *device)
         rnl_part_give_back(device->part);
     else if (device->parent_id)
         clReleaseDevice(device->id);
+    rnl_claim_give_back(device->claim);
     rnl_gate_destroy(device->gate);
     pthread_mutex_destroy(&device->lock);
     rnl_free(device);

@@ -18,7 +18,9 @@ struct rnl_guards;
 struct rnl_program_registry;
 struct rnl_tuning;
 struct rnl_replay;
+struct rnl_team;
 struct rnl_part;
+struct rnl_claim;
 struct rnl_waiter;
 
 /* What rnl_copy_stats tells. */
@@ -33,9 +35,10 @@ struct rnl_device {
     atomic_uint references;
     rnl_device_info info;
     cl_platform_id platform;
-    cl_device_id id;        /* a sub-device when options asked for one */
-    cl_device_id parent_id; /* NULL unless id is a sub-device */
-    struct rnl_part *part;  /* that one's, where it is not the caller's */
+    cl_device_id id;         /* a sub-device when options asked for one */
+    cl_device_id parent_id;  /* NULL unless id is a sub-device */
+    struct rnl_part *part;   /* that one's, where it is not the caller's */
+    struct rnl_claim *claim; /* on the processors of a process that is held to them, see open_alone.c */
     cl_context context;
     struct rnl_pool *pool;
     /* Owned by kernel/program.c, which sets the hook that frees it: this layer knows nothing of programs. */
@@ -45,6 +48,10 @@ struct rnl_device {
     void (*free_tuning)(struct rnl_tuning *tuning);
     struct rnl_replay *replay; /* kernel/replay_choice.c's, likewise */
     void (*free_replay)(struct rnl_replay *replay);
+    struct rnl_team *team; /* kernel/team.c's, likewise, once team_is_known */
+    void (*free_team)(struct rnl_team *team);
+    atomic_bool team_is_known;
+    atomic_ullong team_launches;
     /* Set by a layer above that uses a library which keeps objects of the context. */
     void (*before_release)(rnl_device *device);
     struct rnl_waiter *waiter; /* NULL until it is needed */

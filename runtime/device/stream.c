@@ -90,6 +90,8 @@ static void leave(rnl_stream *stream)
 
 void rnl_stream_destroy(rnl_stream *stream, bool has_ended)
 {
+    if (stream->leave_team)
+        (void)!stream->leave_team(stream);
     if (stream->free_gemms)
         stream->free_gemms(stream);
     if (stream->is_inside && stream->device->gate && !has_ended)
@@ -112,11 +114,17 @@ void rnl_stream_release(rnl_stream *stream)
         rnl_stream_destroy(stream, false);
 }
 
-rnl_status rnl_stream_check(rnl_stream *stream)
+rnl_status rnl_stream_check_only(rnl_stream *stream)
 {
     rnl_ending_sleep();
     TRY(rnl_fate_check(stream->fate));
     return rnl_stream_fail(stream, rnl_fates_check(&stream->waits_for));
+}
+
+rnl_status rnl_stream_check(rnl_stream *stream)
+{
+    TRY(rnl_stream_check_only(stream));
+    return stream->leave_team ? stream->leave_team(stream) : RNL_OK;
 }
 
 rnl_status rnl_stream_fail(rnl_stream *stream, rnl_status status)
@@ -144,6 +152,8 @@ rnl_status rnl_command_check(cl_event event)
 static rnl_status finish(rnl_stream *stream)
 {
     cl_event marker = NULL;
+    if (stream->leave_team)
+        (void)!stream->leave_team(stream);
     rnl_status status = CL(clEnqueueMarkerWithWaitList(stream->queue, 0, NULL, &marker));
     rnl_stream_fail(stream, status);
     if (!marker && clEnqueueMarkerWithWaitList(stream->queue, 0, NULL, &marker) != CL_SUCCESS)

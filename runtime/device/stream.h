@@ -13,13 +13,15 @@ struct rnl_stream {
     atomic_uint references;
     rnl_device *device; /* retained */
     cl_command_queue queue;
-    rnl_fate *fate;               /* its first failure, sticky */
-    rnl_fates waits_for;          /* of the streams that it waited for since it was synchronised last */
-    bool is_inside;               /* of the device's gate: kernels were launched and not waited for yet */
-    struct rnl_mover *mover;      /* mover.h; NULL until there was a job */
-    bool has_turns;               /* since it was synchronised last: see mover.h */
-    bool is_watched;              /* each launch and copy is waited for: watch.h */
-    cl_event *event;              /* where the next launches leave their events; NULL: nowhere */
+    rnl_fate *fate;          /* its first failure, sticky */
+    rnl_fates waits_for;     /* of the streams that it waited for since it was synchronised last */
+    bool is_inside;          /* of the device's gate: kernels were launched and not waited for yet */
+    struct rnl_mover *mover; /* mover.h; NULL until there was a job */
+    bool has_turns;          /* since it was synchronised last: see mover.h */
+    bool is_watched;         /* each launch and copy is waited for: watch.h */
+    cl_event *event;         /* where the next launches leave their events; NULL: nowhere */
+    struct rnl_team *team;   /* kernel/team.c's: which may take launches; NULL: none */
+    rnl_status (*leave_team)(rnl_stream *stream); /* while it has taken some: makes the queue wait for it */
     struct rnl_gemm_cache *gemms; /* ops/gemm_api_cache.c's, which sets the hook that waits for its products */
     void (*free_gemms)(rnl_stream *stream);
     rnl_trace *trace;             /* retained; NULL: the stream is not traced */
@@ -36,8 +38,10 @@ void rnl_stream_destroy(rnl_stream *stream, bool has_ended);
 
 /* Before each launch of a kernel, a library's too. */
 RNL_API void rnl_stream_enter(rnl_stream *stream);
-/* The sticky failure as this thread's error, or RNL_OK. Checked before each enqueue. */
+/* The sticky failure as this thread's error, or RNL_OK. Checked before each enqueue on the stream's queue. */
 RNL_API RNL_NODISCARD rnl_status rnl_stream_check(rnl_stream *stream);
+/* The same before what may not go there. */
+RNL_NODISCARD rnl_status rnl_stream_check_only(rnl_stream *stream);
 /* Keeps the calling thread's error as the stream's failure if it is the first; returns `status`. RNL_OK is ignored. */
 RNL_API rnl_status rnl_stream_fail(rnl_stream *stream, rnl_status status);
 

@@ -42,7 +42,7 @@ static rnl_status enqueue(rnl_stream *stream, rnl_kernel *kernel, const rnl_rang
     rnl_watch watch;
     rnl_text text = {0};
     rnl_watch_begin(&watch, stream);
-    rnl_status status = rnl_watch_end(&watch, rnl_kernel_enqueue(stream, kernel->kernel, range));
+    rnl_status status = rnl_watch_end(&watch, rnl_kernel_enqueue(stream, kernel->kernel, range, 0));
     if (status == RNL_OK && !watch.is_on)
         return RNL_OK;
     const rnl_error error = *rnl_last_error();

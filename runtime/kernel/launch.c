@@ -63,12 +63,14 @@ rnl_status rnl_kernel_check(rnl_device *device, cl_kernel kernel, const rnl_rang
     return RNL_OK;
 }
 
-rnl_status rnl_kernel_enqueue(rnl_stream *stream, cl_kernel kernel, const rnl_range *range)
+rnl_status rnl_kernel_enqueue(rnl_stream *stream, cl_kernel kernel, const rnl_range *range, size_t first)
 {
+    const size_t offset[3] = {first, 0, 0};
     TRY(rnl_stream_check(stream));
     rnl_stream_enter(stream);
-    rnl_status status = CL(clEnqueueNDRangeKernel(stream->queue, kernel, range->dimensions, NULL, range->global,
-                                                  range->local, 0, NULL, rnl_stream_begin_launch(stream)));
+    rnl_status status =
+        CL(clEnqueueNDRangeKernel(stream->queue, kernel, range->dimensions, first ? offset : NULL, range->global,
+                                  range->local, 0, NULL, rnl_stream_begin_launch(stream)));
     rnl_stream_end(stream, status);
     if (status == RNL_OK)
         atomic_fetch_add_explicit(&stream->device->kernels_launched, 1, memory_order_relaxed);

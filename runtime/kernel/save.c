@@ -12,6 +12,7 @@
 #include "device/gate.h"
 #include "kernel/cache.h"
 #include "kernel/program_internal.h"
+#include "kernel/team.h"
 #include <stdlib.h>
 
 #define FIRST_PAUSE_NS 1000000000u
@@ -140,6 +141,7 @@ static void save_marked(struct rnl_program_registry *registry, bool paced)
             pause_saving(registry, RETRY_NS);
             continue;
         }
+        rnl_team_rest(registry->device); /* its first thread alone is waited for by streams */
         uint64_t start = rnl_clock_ns();
         rnl_program *program = take(registry);
         if (program || untidy)

@@ -17,9 +17,9 @@ static const block_tile last_tiles[] = {{16, 14, 2}, {16, 7, 4}, {16, 28, 1}, {8
 #define ENOUGH_PIXELS 96 /* of results at a time, which weights pass by together */
 #define MOST_FLOATS (1 << 26)
 
-/* That wastes the fewest sums. */
+/* That wastes the fewest sums, where so many threads share the channels. */
 static const block_tile *choose_tile(const block_tile *list, size_t count, int64_t width, int64_t channels,
-                                     int64_t pixels)
+                                     int64_t pixels, int64_t threads)
 {
     const block_tile *best = NULL;
     double best_cost = 0;
@@ -28,7 +28,8 @@ static const block_tile *choose_tile(const block_tile *list, size_t count, int64
         if (it->width != width)
             continue;
         const int64_t computed = pixels > FEW_PIXELS ? pixels : rnl_divide_up(pixels, it->pixels) * it->pixels;
-        const double cost = (double)(rnl_divide_up(channels, width * it->vectors) * it->vectors) * (double)computed;
+        const int64_t slices = rnl_divide_up(rnl_divide_up(channels, width * it->vectors), threads) * threads;
+        const double cost = (double)(slices * it->vectors) * (double)computed;
         if (!best || cost < WORTHWHILE * best_cost) {
             best = it;
             best_cost = cost;
@@ -52,11 +53,17 @@ static int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
+/* How many threads an image is for. */
+static int64_t threads_an_image(const rnl_device *device, const rnl_conv_block_shape *shape)
+{
+    const int64_t units = rnl_device_units(device);
+    return units / common_divisor(rnl_count_to_choose_by(shape->batch, 1), units);
+}
+
 /* Each thread gets as many images, or parts of them: bands of rows, or of the channels where nothing sums over them. */
 static void share_out(const rnl_device *device, const rnl_conv_block_shape *shape, rnl_conv_block_plan *plan)
 {
-    const int64_t units = rnl_device_units(device), images = rnl_count_to_choose_by(shape->batch, 1),
-                  split = units / common_divisor(images, units);
+    const int64_t units = rnl_device_units(device), split = threads_an_image(device, shape);
     const int64_t slices = rnl_divide_up(shape->hidden, plan->vector * plan->vectors);
     const bool by_channels = !shape->projects && slices >= split;
     plan->parts = by_channels ? split : 1;
@@ -101,7 +108,8 @@ bool rnl_conv_block_make_plan(const rnl_device *device, const rnl_conv_block_sha
     if (!is_possible(device, shape))
         return false;
     const block_tile *tile = choose_tile(tiles, sizeof tiles / sizeof *tiles, plan.vector, shape->hidden,
-                                         shape->expands ? shape->src_size[0] * shape->src_size[1] : INT32_MAX);
+                                         shape->expands ? shape->src_size[0] * shape->src_size[1] : INT32_MAX,
+                                         shape->projects ? 1 : threads_an_image(device, shape));
     if (!tile)
         return false;
     plan.pixels = tile->pixels;
@@ -109,7 +117,7 @@ bool rnl_conv_block_make_plan(const rnl_device *device, const rnl_conv_block_sha
     share_out(device, shape, &plan);
     plan.rows = rows_at_once(shape, plan.bands);
     tile = choose_tile(last_tiles, sizeof last_tiles / sizeof *last_tiles, plan.vector, shape->filters,
-                       plan.rows * shape->dst_size[1]);
+                       plan.rows * shape->dst_size[1], 1);
     plan.project_pixels = tile->pixels;
     plan.project_vectors = tile->vectors;
     const int64_t columns = plan.vector == 16 ? 7 : 4;

@@ -2,6 +2,7 @@
 #include "ops/execute.h"
 #include "base/memory.h"
 #include "device/trace.h"
+#include "kernel/team.h"
 #include "ops/describe_step.h"
 #include "ops/gemm.h"
 #include <string.h>
@@ -16,6 +17,7 @@ typedef struct set_entry {
     rnl_program *program;
     const char *name;
     cl_kernel kernel;
+    rnl_team_kernel team;
     size_t max_group, fixed_group; /* work-items; fixed by the kernel's source, else 0 */
     size_t static_local;           /* bytes, asked before any argument is set */
     size_t checked_local[3];
@@ -71,6 +73,7 @@ static rnl_status add_entry(rnl_kernel_set *set, const rnl_step *step, set_entry
     GOTO(fixed_group(set->device, entry.kernel, &entry.fixed_group));
     GOTO(rnl_kernel_static_local(set->device, entry.kernel, &entry.static_local));
     GOTO(rnl_alloc(step->arg_count, sizeof *entry.values, &entry.values));
+    entry.team = (rnl_team_kernel){.object = entry.kernel, .waits = step->waits, .first_arg = step->arg_count};
     set->entries[set->count] = entry;
     *out_entry = &set->entries[set->count++];
 done:
@@ -214,10 +217,19 @@ static rnl_status enqueue_kernel(rnl_stream *stream, rnl_kernel_set *set, const 
     TRY(set_args(entry, list, step, slots, slot_count));
     const rnl_range range = fit_range(set->device, &step->range, entry);
     TRY(check_once(set->device, entry, &range));
+    bool is_taken = false;
     rnl_stream_call_kernel(stream, step->kernel);
+    if (step->may_be_cut)
+        TRY(rnl_team_launch(stream, &entry->team, &range, &is_taken));
+    if (is_taken)
+        return RNL_OK;
+    TRY(rnl_team_leave_out(&entry->team));
+    rnl_team_note_whole(&entry->team, &range);
     rnl_watch watch;
     rnl_watch_begin(&watch, stream);
-    const rnl_status status = rnl_watch_end(&watch, rnl_kernel_enqueue(stream, entry->kernel, &range));
+    const rnl_status status =
+        rnl_watch_end(&watch, rnl_kernel_enqueue(stream, entry->kernel, &range,
+                                                 step->may_be_cut ? rnl_team_offset(set->device, &range) : 0));
     if (status == RNL_OK && !watch.is_on)
         return RNL_OK;
     return rnl_step_describe(&watch, list, step, &range, slots, status);
@@ -234,6 +246,7 @@ static rnl_status enqueue_clblast(rnl_stream *stream, const rnl_clblast_gemm *ge
     placed.a_offset += a->offset_bytes / bytes;
     placed.b_offset += b->offset_bytes / bytes;
     placed.c_offset += c->offset_bytes / bytes;
+    TRY(rnl_stream_check(stream));
     rnl_stream_call_kernel(stream, "CLBlast");
     rnl_watch watch;
     rnl_watch_begin(&watch, stream);
@@ -246,7 +259,7 @@ rnl_status rnl_step_enqueue(rnl_stream *stream, rnl_kernel_set *set, const rnl_s
                             const rnl_slot_memory *slots, size_t slot_count)
 {
     const rnl_step *step = &list->steps[step_index];
-    TRY(rnl_stream_check(stream));
+    TRY(rnl_stream_check_only(stream));
     switch (step->kind) {
     case RNL_STEP_CLBLAST_GEMM:
         return enqueue_clblast(stream, &list->gemms[step->gemm_at], slots, slot_count);

@@ -75,6 +75,8 @@ typedef struct rnl_step {
     rnl_program *program;       /* RNL_STEP_KERNEL */
     const char *kernel;         /* entry point's name; static string */
     rnl_range range;
+    bool may_be_cut;               /* into parts, one for each thread: see kernel/team.h … */
+    bool waits;                    /* … where its kernel can wait for the step before it: has two arguments more */
     uint32_t first_arg, arg_count; /* in the list's `args` */
     uint32_t gemm_at;              /* RNL_STEP_CLBLAST_GEMM: in the list's `gemms` */
     uint32_t write_slot;           /* what it writes; every other slot argument is only read … */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/step_build.h"
 #include "base/memory.h"
+#include "kernel/team.h"
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -221,6 +222,10 @@ void rnl_step_writes(rnl_step_builder *builder, uint32_t slot)
 
 static rnl_status find_program(rnl_step_builder *builder, const char *file)
 {
+    const char *team = builder->index64 ? NULL : rnl_team_define(builder->list->device, file);
+    builder->step.waits = team != NULL;
+    if (team)
+        rnl_step_define(builder, "%s", team);
     TRY(builder->status);
     TRY(builder->options.status);
     const char *options = builder->options.data ? builder->options.data : "";
@@ -252,6 +257,7 @@ static rnl_status end(rnl_step_builder *builder, rnl_status status, const char *
 
 rnl_status rnl_step_end(rnl_step_builder *builder, const char *file, const char *kernel)
 {
+    builder->step.may_be_cut = !builder->index64;
     return end(builder, find_program(builder, file), kernel);
 }
 

@@ -2,6 +2,7 @@
 /* The harness's device, stream and list, and the running of steps. */
 #include "support/op_bench.h"
 #include "base/log.h"
+#include "kernel/team.h"
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -133,6 +134,26 @@ static bool is_written(uint32_t slot)
     return false;
 }
 
+static rnl_status run_steps(const rnl_slot_memory *slots, bool by_team)
+{
+    rnl_status status = RNL_OK;
+    if (by_team)
+        rnl_team_begin(bench.stream);
+    for (size_t i = 0; i < bench.list.step_count && status == RNL_OK; ++i)
+        status = rnl_step_enqueue(bench.stream, bench.kernels, &bench.list, i, slots, bench.count);
+    const rnl_status ended = rnl_team_end(bench.stream);
+    return status == RNL_OK ? ended : status;
+}
+
+static rnl_status upload_again(const rnl_slot_memory *slots)
+{
+    for (size_t i = 0; i < bench.count; ++i)
+        TRY(CL(clEnqueueWriteBuffer(bench.stream->queue, slots[i].memory, CL_TRUE, slots[i].offset_bytes,
+                                    slot_bytes(bench.tensors[i]), bench.tensors[i]->sent, 0, NULL, NULL)));
+    return RNL_OK;
+}
+
+/* Where the device has a team of threads, once more by that: each kernel's range is cut then. */
 static rnl_status run_with(rnl_slot_memory *slots)
 {
     for (size_t i = 0; i < bench.count; ++i) {
@@ -140,9 +161,14 @@ static rnl_status run_with(rnl_slot_memory *slots)
         memcpy(tensor->sent, tensor->data, slot_bytes(tensor));
         TRY(upload(tensor, &slots[i]));
     }
-    for (size_t i = 0; i < bench.list.step_count; ++i)
-        TRY(rnl_step_enqueue(bench.stream, bench.kernels, &bench.list, i, slots, bench.count));
+    const bool has_team = rnl_device_has_team(bench.device);
+    TRY(run_steps(slots, false));
     TRY(rnl_stream_synchronize(bench.stream));
+    if (has_team) {
+        TRY(upload_again(slots));
+        TRY(run_steps(slots, true));
+        TRY(rnl_stream_synchronize(bench.stream));
+    }
     for (size_t i = 0; i < bench.count; ++i)
         TRY(CL(clEnqueueReadBuffer(bench.stream->queue, slots[i].memory, CL_TRUE, slots[i].offset_bytes,
                                    slot_bytes(bench.tensors[i]), bench.tensors[i]->data, 0, NULL, NULL)));

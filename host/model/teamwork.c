@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/teamwork.h"
+
+#include "base/clock.h"
+#include "kernel/team.h"
+#include "model/session.h"
+#include <stdlib.h>
+#include <string.h>
+
+#define FEWEST_STEPS 3 /* going in and out takes about as long as two launches */
+#define PERIOD 256u /* runs, the first of them to warm up and the next to measure; twice as many each time that … */
+#define LONGEST 65536u /* … the team turned out to be the slower way */
+#define FAR_WORSE 1.5  /* two runs by the team that took so many times as long as those before them are enough */
+#define MEASURED (2 * RNL_TEAMWORK_TRIALS)
+#define BETTER 0.98
+
+static int by_time(const void *a, const void *b)
+{
+    const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static double median(const uint64_t took_ns[RNL_TEAMWORK_TRIALS])
+{
+    uint64_t sorted[RNL_TEAMWORK_TRIALS];
+    memcpy(sorted, took_ns, sizeof sorted);
+    qsort(sorted, RNL_TEAMWORK_TRIALS, sizeof *sorted, by_time);
+    return (double)sorted[RNL_TEAMWORK_TRIALS / 2];
+}
+
+static rnl_teamwork_record *find(rnl_teamwork *work, const void *plan)
+{
+    for (size_t i = 0; i < RNL_TEAMWORK_PLANS; i++)
+        if (work->records[i].plan == plan)
+            return &work->records[i];
+    rnl_teamwork_record *made = &work->records[work->next];
+    work->next = (work->next + 1) % RNL_TEAMWORK_PLANS;
+    *made = (rnl_teamwork_record){.plan = plan};
+    return made;
+}
+
+/* Which of the trials the next run is, from 0 on: alone, by the team, and so on; or -1. */
+static int trial_of(const rnl_teamwork_record *record)
+{
+    return record->run >= 1 && record->run <= MEASURED ? (int)record->run - 1 : -1;
+}
+
+static bool is_wanted(const rnl_teamwork_record *record)
+{
+    const int trial = trial_of(record);
+    return trial >= 0 ? trial % 2 == 1 : record->is_better;
+}
+
+void rnl_teamwork_begin(rnl_session *session)
+{
+    rnl_teamwork *work = &session->teamwork;
+    rnl_device *device = session->model->device;
+    const char *wish = getenv("RUNNEL_TEAM");
+    const bool is_forced = wish && strcmp(wish, "on") == 0, is_off = wish && strcmp(wish, "off") == 0;
+    work->now = NULL;
+    if (is_off || session->is_profiled || session->bound->steps.step_count < FEWEST_STEPS ||
+        !rnl_device_has_team(device))
+        return;
+    if (!is_forced) {
+        work->now = find(work, session->bound);
+        work->launches_before = rnl_device_team_launches(device);
+        work->start_ns = rnl_clock_ns();
+    }
+    if (is_forced || is_wanted(work->now))
+        rnl_team_begin(session->stream);
+}
+
+static void decide(rnl_teamwork_record *record, bool is_better)
+{
+    record->is_better = is_better;
+    if (is_better || record->period == 0)
+        record->period = PERIOD;
+    else if (record->period < LONGEST)
+        record->period *= 2;
+}
+
+static void note(rnl_teamwork_record *record, uint32_t trial, uint64_t took_ns)
+{
+    const bool by_team = trial % 2 == 1;
+    record->took_ns[trial % 2][trial / 2] = took_ns;
+    record->far_worse += by_team && (double)took_ns > FAR_WORSE * (double)record->took_ns[0][trial / 2];
+    if (record->far_worse == 2) {
+        decide(record, false);
+        record->run = MEASURED; /* no more of them */
+    } else if (trial == MEASURED - 1) {
+        decide(record, median(record->took_ns[1]) < BETTER * median(record->took_ns[0]));
+    }
+}
+
+void rnl_teamwork_end(rnl_session *session)
+{
+    rnl_teamwork *work = &session->teamwork;
+    rnl_teamwork_record *record = work->now;
+    if (!record)
+        return;
+    const int trial = trial_of(record);
+    /* Others may have had the threads, or steps may be timed one by one: that is no trial. */
+    if (trial % 2 == 1 && rnl_device_team_launches(session->model->device) == work->launches_before)
+        return;
+    if (trial >= 0)
+        note(record, (uint32_t)trial, rnl_clock_ns() - work->start_ns);
+    if (++record->run >= (record->period ? record->period : PERIOD)) {
+        record->run = 0;
+        record->far_worse = 0;
+    }
+}

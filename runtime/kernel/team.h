@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The threads of a CPU device as a team: each has a queue of its own and does its part of every launch. A launch waits
+ * for the one before it inside its kernel, by a counter in memory (clkernels/team.clh). pocl's own way, one queue for
+ * all, has its threads fall asleep and be woken at each launch, which takes longer than many a launch does.
+ *
+ *     rnl_team_begin(stream);                                  from here on launches may be taken by the team
+ *     rnl_team_launch(stream, &kernel, &range, &is_taken);     else it is the caller's, on the stream's queue
+ *     rnl_team_end(stream);                                    the stream's queue waits for the team
+ *
+ * Whatever else is enqueued on the stream in between waits for the team, and the team for that. Launches of several
+ * streams are taken in the same order by all threads, or else two threads could wait for each other in two places. For
+ * pocl on x86-64, where a trial shows that it works; RUNNEL_TEAM=off turns it off, =on has each run use it, and
+ * otherwise what is faster is found by measuring (host/model/teamwork.h).
+ */
+#ifndef RUNNEL_KERNEL_TEAM_H
+#define RUNNEL_KERNEL_TEAM_H
+
+#include "device/stream.h"
+
+/* A kernel object of ours. */
+typedef struct rnl_team_kernel {
+    cl_kernel object;
+    bool waits;        /* it was compiled with rnl_team_define's: has two arguments more */
+    cl_uint first_arg; /* of those */
+    size_t widest;     /* groups in a dimension of the widest range that was launched as a whole */
+    enum { RNL_TEAM_UNSET, RNL_TEAM_ALONE, RNL_TEAM_TOGETHER } set; /* what they were set for last */
+} rnl_team_kernel;
+
+/* "TEAM" where kernels of this file can wait for each other on this device, else NULL. */
+const char *rnl_team_define(const rnl_device *device, const char *file);
+/*
+ * Where a range of our kernels begins on this device, in the first dimension: pocl compiles a kernel for offsets of 0,
+ * and once more for others, which a team's parts have. 0 where there is no team, or nobody has asked for it yet.
+ */
+size_t rnl_team_offset(const rnl_device *device, const rnl_range *range);
+
+/* Nothing happens where the device has no team. Not while another begin has no end. */
+RNL_API void rnl_team_begin(rnl_stream *stream);
+RNL_API RNL_NODISCARD rnl_status rnl_team_end(rnl_stream *stream);
+
+/*
+ * Enqueues a part of the range on each thread's queue, with the other arguments set before. *out_taken is false, and
+ * nothing is enqueued, where the team does not take it: there is none, the range cannot be cut, another team has these
+ * threads at the moment, or each command of the stream is timed or watched. Failures become the stream's. In a trace a
+ * launch is the first thread's part of it, with the time that it waits for others.
+ */
+RNL_NODISCARD rnl_status rnl_team_launch(rnl_stream *stream, rnl_team_kernel *kernel, const rnl_range *range,
+                                         bool *out_taken);
+/* That one was launched as a whole. */
+void rnl_team_note_whole(rnl_team_kernel *kernel, const rnl_range *range);
+/* Sets the two arguments for a launch that the team did not take. */
+RNL_NODISCARD rnl_status rnl_team_leave_out(rnl_team_kernel *kernel);
+
+/* Waits until the team's threads have done with its kernels; nothing is launched meanwhile. */
+void rnl_team_rest(rnl_device *device);
+/* Whether the device has a team; makes it first. */
+RNL_API bool rnl_device_has_team(rnl_device *device);
+/* That it took so far. */
+RNL_API uint64_t rnl_device_team_launches(const rnl_device *device);
+
+#endif

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Going to a team and back, and launches. */
+#include "device/trace.h"
+#include "kernel/team_cut.h"
+#include "kernel/team_parts.h"
+
+#include <string.h>
+
+#define MOST_WAITING (1u << 20) /* groups of a launch: the counter's numbers are far less than half of it apart */
+
+/* ---- in and out ------------------------------------------------------------------------------------------------ */
+
+/*
+ * For what could not be enqueued and would be waited for. Nobody may be counted before what he waits for is done, so
+ * all that is enqueued ends first: each waits for earlier launches alone.
+ */
+static void stand_in(rnl_team *team, uint32_t count)
+{
+    if (count == 0)
+        return;
+    rnl_team_finish(team);
+    __atomic_fetch_add(&team->words[0], count, __ATOMIC_SEQ_CST);
+}
+
+static rnl_status enqueue_one(cl_command_queue queue, cl_kernel kernel)
+{
+    const size_t offset = RNL_TEAM_FIRST_ID, one = 1;
+    return CL(clEnqueueNDRangeKernel(queue, kernel, 1, &offset, &one, &one, 0, NULL, NULL));
+}
+
+/* The first `threads` queues wait for all launches so far. */
+static rnl_status enqueue_await(const rnl_team *team, uint32_t threads)
+{
+    const cl_uint wanted = team->wanted;
+    TRY(CL(clSetKernelArg(team->await, 1, sizeof wanted, &wanted)));
+    for (uint32_t i = 0; i < threads; i++)
+        TRY(enqueue_one(team->queues[i], team->await));
+    return RNL_OK;
+}
+
+/* All launches so far, of which none waits itself, are waited for from now on. */
+static rnl_status enqueue_arrive(rnl_team *team)
+{
+    uint32_t told = 0;
+    rnl_status status = RNL_OK;
+    while (told < team->threads && status == RNL_OK) {
+        status = enqueue_one(team->queues[told], team->arrive);
+        told += status == RNL_OK;
+    }
+    stand_in(team, team->threads - told);
+    team->wanted += team->threads;
+    return status;
+}
+
+static rnl_status leave(rnl_stream *stream)
+{
+    rnl_team *team = stream->team;
+    cl_event last = NULL;
+    pthread_mutex_lock(&team->lock);
+    rnl_status status = enqueue_await(team, 1);
+    if (status == RNL_OK)
+        status = CL(clEnqueueMarkerWithWaitList(team->queues[0], 0, NULL, &last));
+    if (status == RNL_OK)
+        status = CL(clEnqueueBarrierWithWaitList(stream->queue, 1, &last, NULL));
+    if (status != RNL_OK)
+        rnl_team_finish(team);
+    rnl_team_give_up(team, last); /* of several streams the last event is the last one's */
+    pthread_mutex_unlock(&team->lock);
+    stream->leave_team = NULL;
+    return rnl_stream_fail(stream, status);
+}
+
+static rnl_status wait_for_stream(const rnl_team *team, const rnl_stream *stream)
+{
+    cl_event before = NULL;
+    rnl_status status = CL(clEnqueueMarkerWithWaitList(stream->queue, 0, NULL, &before));
+    for (uint32_t i = 0; i < team->threads && status == RNL_OK; i++)
+        status = CL(clEnqueueBarrierWithWaitList(team->queues[i], 1, &before, NULL));
+    if (before)
+        clReleaseEvent(before);
+    return status;
+}
+
+static rnl_status enter(rnl_stream *stream, bool *out_inside)
+{
+    rnl_team *team = stream->team;
+    *out_inside = false;
+    if (!rnl_team_claim(team))
+        return RNL_OK;
+    pthread_mutex_lock(&team->lock);
+    const rnl_status status = wait_for_stream(team, stream);
+    pthread_mutex_unlock(&team->lock);
+    if (status != RNL_OK) {
+        rnl_team_finish(team);
+        rnl_team_give_up(team, NULL);
+        return rnl_stream_fail(stream, status);
+    }
+    stream->leave_team = leave;
+    *out_inside = true;
+    return RNL_OK;
+}
+
+void rnl_team_begin(rnl_stream *stream)
+{
+    if (!stream->is_watched)
+        stream->team = rnl_team_of(stream->device);
+}
+
+rnl_status rnl_team_end(rnl_stream *stream)
+{
+    const rnl_status status = stream->leave_team ? leave(stream) : RNL_OK;
+    stream->team = NULL;
+    return status;
+}
+
+/* ---- launches -------------------------------------------------------------------------------------------------- */
+
+static rnl_status enqueue_piece(cl_command_queue queue, cl_kernel kernel, const rnl_range *range,
+                                const rnl_team_cut *cut, const rnl_team_piece *it, cl_event *event)
+{
+    size_t offset[3] = {RNL_TEAM_FIRST_ID, 0, 0}, global[3];
+    memcpy(global, range->global, sizeof global);
+    offset[cut->outer] = RNL_TEAM_FIRST_ID + it->row * range->local[cut->outer];
+    global[cut->outer] = it->rows * range->local[cut->outer];
+    if (cut->columns > 1) {
+        offset[cut->inner] = RNL_TEAM_FIRST_ID + it->column * range->local[cut->inner];
+        global[cut->inner] = it->columns * range->local[cut->inner];
+    }
+    return CL(clEnqueueNDRangeKernel(queue, kernel, range->dimensions, offset, global, range->local, 0, NULL, event));
+}
+
+/* *event, where it is not NULL, is that of the first thread's. *out_left: groups that are not enqueued, for a failure.
+ */
+static rnl_status enqueue_parts(const rnl_team *team, cl_kernel kernel, const rnl_range *range, cl_event *event,
+                                size_t *out_left)
+{
+    const rnl_team_cut cut = rnl_team_choose_cut(range, team->threads, event != NULL);
+    for (uint32_t i = 0; i < team->threads; i++) {
+        rnl_team_piece pieces[RNL_TEAM_MOST_PIECES];
+        const uint32_t found = rnl_team_find_pieces(&cut, team->threads, i, pieces);
+        for (uint32_t j = 0; j < found; j++) {
+            TRY(enqueue_piece(team->queues[i], kernel, range, &cut, &pieces[j], i == 0 ? event : NULL));
+            *out_left -= rnl_team_groups_in(range, &cut, &pieces[j]);
+        }
+    }
+    return RNL_OK;
+}
+
+/* Its groups wait for what was enqueued before, and are waited for. */
+static rnl_status launch_waiting(rnl_team *team, rnl_team_kernel *kernel, const rnl_range *range, cl_event *event)
+{
+    const cl_uint wanted = team->wanted;
+    size_t left = rnl_team_groups(range);
+    if (kernel->set != RNL_TEAM_TOGETHER)
+        TRY(CL(clSetKernelArg(kernel->object, kernel->first_arg, sizeof team->memory, &team->memory)));
+    kernel->set = RNL_TEAM_TOGETHER;
+    TRY(CL(clSetKernelArg(kernel->object, kernel->first_arg + 1, sizeof wanted, &wanted)));
+    const uint32_t groups = (uint32_t)left;
+    const rnl_status status = enqueue_parts(team, kernel->object, range, event, &left);
+    team->wanted += groups;
+    stand_in(team, (uint32_t)left);
+    return status;
+}
+
+rnl_status rnl_team_leave_out(rnl_team_kernel *kernel)
+{
+    const cl_mem none = NULL;
+    const cl_uint zero = 0;
+    if (!kernel->waits || kernel->set == RNL_TEAM_ALONE)
+        return RNL_OK;
+    kernel->set = RNL_TEAM_UNSET;
+    TRY(CL(clSetKernelArg(kernel->object, kernel->first_arg, sizeof none, &none)));
+    TRY(CL(clSetKernelArg(kernel->object, kernel->first_arg + 1, sizeof zero, &zero)));
+    kernel->set = RNL_TEAM_ALONE;
+    return RNL_OK;
+}
+
+/* Where its groups cannot wait. */
+static rnl_status launch_between(rnl_team *team, rnl_team_kernel *kernel, const rnl_range *range, cl_event *event)
+{
+    size_t left = 0;
+    TRY(rnl_team_leave_out(kernel));
+    TRY(enqueue_await(team, team->threads));
+    const rnl_status status = enqueue_parts(team, kernel->object, range, event, &left);
+    const rnl_status arrival = enqueue_arrive(team);
+    return status == RNL_OK ? arrival : status;
+}
+
+/*
+ * pocl (3.1) keeps what it made of a kernel by the widest range so far, and takes the newest for that of any: several
+ * that come to it with narrow parts first would make it fail.
+ */
+static bool has_been_wider(const rnl_team_kernel *kernel, const rnl_range *range)
+{
+    for (uint32_t d = 0; d < range->dimensions; d++)
+        if (rnl_team_groups_along(range, d) > kernel->widest)
+            return false;
+    return true;
+}
+
+void rnl_team_note_whole(rnl_team_kernel *kernel, const rnl_range *range)
+{
+    for (uint32_t d = 0; d < range->dimensions; d++)
+        if (rnl_team_groups_along(range, d) > kernel->widest)
+            kernel->widest = rnl_team_groups_along(range, d);
+}
+
+/* Work-items of one group would each count. */
+static bool can_wait(const rnl_team_kernel *kernel, const rnl_range *range)
+{
+    size_t items = 1;
+    for (uint32_t d = 0; d < range->dimensions; d++)
+        items *= range->local[d];
+    return kernel->waits && items == 1 && rnl_team_groups(range) <= MOST_WAITING;
+}
+
+rnl_status rnl_team_launch(rnl_stream *stream, rnl_team_kernel *kernel, const rnl_range *range, bool *out_taken)
+{
+    rnl_team *team = stream->team;
+    *out_taken = false;
+    if (!team || stream->event || !rnl_team_can_cut(range) || !has_been_wider(kernel, range))
+        return RNL_OK;
+    *out_taken = stream->leave_team != NULL;
+    if (!*out_taken)
+        TRY(enter(stream, out_taken));
+    if (!*out_taken)
+        return RNL_OK;
+    rnl_stream_enter(stream);
+    pthread_mutex_lock(&team->lock);
+    cl_event *event = rnl_stream_begin_launch(stream);
+    const rnl_status status =
+        rnl_stream_end(stream, can_wait(kernel, range) ? launch_waiting(team, kernel, range, event)
+                                                       : launch_between(team, kernel, range, event));
+    if (status != RNL_OK)
+        rnl_team_finish(team);
+    pthread_mutex_unlock(&team->lock);
+    if (status == RNL_OK) {
+        atomic_fetch_add_explicit(&stream->device->kernels_launched, 1, memory_order_relaxed);
+        atomic_fetch_add_explicit(&stream->device->team_launches, 1, memory_order_relaxed);
+    }
+    return rnl_stream_fail(stream, status);
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A team's insides, for the files that make one and that launch. */
+#ifndef RUNNEL_KERNEL_TEAM_PARTS_H
+#define RUNNEL_KERNEL_TEAM_PARTS_H
+
+#include "kernel/team.h"
+
+#define RNL_TEAM_MOST_THREADS 8 /* one thread enqueues for all */
+#define RNL_TEAM_WORDS 64
+/* Global offsets begin here: for one of 0 pocl compiles a kernel anew. Also after dividing it by a group's size, a
+ * power of two, the low 32 bits are those of what was added. */
+#define RNL_TEAM_FIRST_ID ((size_t)1 << 48)
+
+typedef struct rnl_team rnl_team;
+struct rnl_team {
+    struct rnl_team *next;   /* of the process's, under a lock of the process, as are … */
+    uint32_t first, threads; /* which of the driver's */
+    uint32_t users;          /* … streams that are inside */
+    cl_event last;           /* … and the end of what the one that left last had enqueued, or NULL */
+    pthread_mutex_t lock;    /* held while a launch is enqueued: all queues have one order */
+    cl_command_queue queues[RNL_TEAM_MOST_THREADS];
+    cl_kernel await, arrive; /* around kernels that cannot wait themselves */
+    cl_mem memory;
+    uint32_t wanted; /* of the counter, when all that is enqueued has been done */
+    _Alignas(64) uint32_t words[RNL_TEAM_WORDS];
+};
+
+/* NULL where it has none. */
+rnl_team *rnl_team_of(rnl_device *device);
+/* Waits for all that its queues hold; with its lock, since nothing else comes then. */
+void rnl_team_finish(const rnl_team *team);
+/*
+ * For a stream that goes inside; false while another team works with some of the same threads, as two devices of one
+ * pocl have: both would wait for each other for ever.
+ */
+bool rnl_team_claim(rnl_team *team);
+/* When the stream has left. Takes the event of the end of what it enqueued, which may be NULL: all has ended. */
+void rnl_team_give_up(rnl_team *team, cl_event last);
+
+#endif

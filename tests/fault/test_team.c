@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs by a team of threads: the same bits as without; several sessions and devices of the same threads at once; calls
+ * that fail. Where the device has no team everything runs the usual way, and must do as well.
+ */
+#include "kernel/team.h"
+#include "support/fault.h"
+#include "support/small_model.h"
+#include "support/test_device.h"
+#include <runnel/runnel.h>
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SIDE 48
+#define ROWS 37
+#define LAYERS 9
+#define RUNS 150
+#define MOST_CALLS 4000
+
+typedef struct place {
+    rnl_device *device;
+    rnl_model *model;
+    rnl_session *session;
+    float *expected; /* borrowed */
+    int failed;
+} place;
+
+static rnl_graph *graph;
+static proto bytes;
+static float rows[ROWS * SIDE];
+
+static void setup(void)
+{
+    setenv("RUNNEL_TEAM", "on", 1);
+    bytes = small_layers(SIDE, LAYERS);
+    test_ok(rnl_graph_load_memory(bytes.data, bytes.size, &graph));
+    for (size_t i = 0; i < ROWS * SIDE; i++)
+        rows[i] = (float)((int)(i * 31 % 17) - 8) * 0.125f;
+}
+
+static void teardown(void)
+{
+    rnl_graph_release(graph);
+    proto_free(&bytes);
+}
+
+static place open_place(rnl_device *device)
+{
+    place made = {.device = device};
+    test_ok(rnl_model_open(graph, device, NULL, &made.model));
+    test_ok(rnl_session_create(made.model, &made.session));
+    return made;
+}
+
+static void close_place(place *it)
+{
+    rnl_session_release(it->session);
+    rnl_model_release(it->model);
+}
+
+static rnl_status run(rnl_session *session, float result[ROWS * SIDE])
+{
+    rnl_tensor x = {.name = "x",
+                    .dtype = RNL_F32,
+                    .rank = 2,
+                    .shape = {ROWS, SIDE},
+                    .data = rows,
+                    .size_bytes = sizeof rows},
+               y = {.name = "y"};
+    const rnl_status status = rnl_session_run(session, &x, 1, &y, 1);
+    if (status == RNL_OK)
+        memcpy(result, y.data, sizeof rows);
+    return status;
+}
+
+/* In double precision, layer after layer; see small_layers. */
+static void compute(float out[ROWS * SIDE])
+{
+    static double now[ROWS * SIDE], next[ROWS * SIDE];
+    for (size_t i = 0; i < ROWS * SIDE; i++)
+        now[i] = (double)rows[i];
+    for (int layer = 0; layer < LAYERS; layer++) {
+        for (size_t row = 0; row < ROWS; row++)
+            for (size_t column = 0; column < SIDE; column++)
+                next[row * SIDE + column] =
+                    now[row * SIDE + (column + SIDE - 1) % SIDE] + now[row * SIDE + column] * (layer + 1) / 64;
+        memcpy(now, next, sizeof now);
+    }
+    for (size_t i = 0; i < ROWS * SIDE; i++)
+        out[i] = (float)now[i];
+}
+
+static void check(const float got[ROWS * SIDE])
+{
+    static float expected[ROWS * SIDE];
+    compute(expected);
+    for (size_t i = 0; i < ROWS * SIDE; i++)
+        ck_assert_float_eq_tol(got[i], expected[i], 1e-4f);
+}
+
+/* pocl's threads on x86-64: without a team the tests of it would test nothing. */
+static bool must_have_team(const rnl_device *device)
+{
+#if defined(__x86_64__)
+    const rnl_device_info *info = rnl_device_get_info(device);
+    return strcmp(info->platform, "Portable Computing Language") == 0 && strncmp(info->name, "pthread", 7) == 0 &&
+           info->compute_units >= 2 && info->compute_units <= 8;
+#else
+    (void)device;
+    return false;
+#endif
+}
+
+START_TEST(test_same_bits)
+{
+    static float with[ROWS * SIDE], without[ROWS * SIDE];
+    rnl_device *device = test_open_device();
+    place it = open_place(device);
+    for (int i = 0; i < 20; i++) {
+        setenv("RUNNEL_TEAM", "on", 1);
+        test_ok(run(it.session, with));
+        const uint64_t before = rnl_device_team_launches(device);
+        setenv("RUNNEL_TEAM", "off", 1);
+        test_ok(run(it.session, without));
+        ck_assert_uint_eq(rnl_device_team_launches(device), before);
+        ck_assert_mem_eq(with, without, sizeof with);
+    }
+    check(with);
+    ck_assert(rnl_device_has_team(device) || !must_have_team(device));
+    if (rnl_device_has_team(device))
+        ck_assert_uint_ge(rnl_device_team_launches(device), 19 * LAYERS); /* the first run is not all of it */
+    close_place(&it);
+    rnl_device_release(device);
+}
+END_TEST
+
+/* Which way is the faster one is found out meanwhile. */
+START_TEST(test_measured)
+{
+    static float got[ROWS * SIDE];
+    unsetenv("RUNNEL_TEAM");
+    rnl_device *device = test_open_device();
+    place it = open_place(device);
+    for (int i = 0; i < 300; i++)
+        test_ok(run(it.session, got));
+    check(got);
+    if (rnl_device_has_team(device))
+        ck_assert_uint_gt(rnl_device_team_launches(device), 0);
+    close_place(&it);
+    rnl_device_release(device);
+}
+END_TEST
+
+static void *run_many(void *argument)
+{
+    place *it = argument;
+    float *got = malloc(sizeof rows);
+    for (int i = 0; i < RUNS && got; i++)
+        it->failed += run(it->session, got) != RNL_OK || memcmp(got, it->expected, sizeof rows) != 0;
+    it->failed += !got;
+    free(got);
+    return NULL;
+}
+
+static void run_both(place places[2])
+{
+    static float expected[ROWS * SIDE];
+    pthread_t threads[2];
+    test_ok(run(places[0].session, expected));
+    check(expected);
+    for (int i = 0; i < 2; i++) {
+        places[i].expected = expected;
+        ck_assert_int_eq(pthread_create(&threads[i], NULL, run_many, &places[i]), 0);
+    }
+    for (int i = 0; i < 2; i++) {
+        pthread_join(threads[i], NULL);
+        ck_assert_int_eq(places[i].failed, 0);
+    }
+}
+
+START_TEST(test_two_sessions)
+{
+    rnl_device *device = test_open_device();
+    place places[2] = {open_place(device), open_place(device)};
+    run_both(places);
+    for (int i = 0; i < 2; i++)
+        close_place(&places[i]);
+    rnl_device_release(device);
+}
+END_TEST
+
+/* Two teams of the same threads: only one of them works at a time. */
+START_TEST(test_two_devices)
+{
+    place places[2] = {open_place(test_open_device()), open_place(test_open_device())};
+    run_both(places);
+    for (int i = 0; i < 2; i++) {
+        rnl_device *device = places[i].device;
+        close_place(&places[i]);
+        rnl_device_release(device);
+    }
+}
+END_TEST
+
+/* The n-th call of a run fails: a message, nothing hangs, and the next run is right. */
+START_TEST(test_every_call)
+{
+    static float got[ROWS * SIDE];
+    rnl_device *device = test_open_device();
+    place it = open_place(device);
+    bool more = true;
+    test_ok(run(it.session, got));
+    for (uint64_t n = 1; more && n < MOST_CALLS; n++) {
+        rnl_cl_fail_at(n, CL_OUT_OF_RESOURCES);
+        const rnl_status status = run(it.session, got);
+        more = !test_cl_fault_left();
+        if (status != RNL_OK)
+            ck_assert_uint_gt(strlen(rnl_last_error()->message), 10);
+        else
+            check(got);
+        test_ok(run(it.session, got));
+        check(got);
+    }
+    ck_assert(!more);
+    close_place(&it);
+    rnl_device_release(device);
+}
+END_TEST
+
+int main(void)
+{
+    setenv("POCL_MAX_PTHREAD_COUNT", "4", 0); /* more than two can meet in more ways */
+    Suite *suite = suite_create("team");
+    TCase *tcase = tcase_create("team");
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_set_timeout(tcase, 0);
+    tcase_add_test(tcase, test_same_bits);
+    tcase_add_test(tcase, test_measured);
+    tcase_add_test(tcase, test_two_sessions);
+    tcase_add_test(tcase, test_two_devices);
+    tcase_add_test(tcase, test_every_call);
+    suite_add_tcase(suite, tcase);
+    return test_run(suite, false);
+}
