@@ -102,7 +102,7 @@ static rnl_exit measure_layers(rnl_job *job, rnl_bench *bench)
 
 static rnl_exit run_bench(rnl_job *job, rnl_bench *bench)
 {
-    rnl_exit code = rnl_job_trace_begin(job);
+    rnl_exit code = rnl_job_trace_begin(job, true);
     if (code == RNL_EXIT_DONE)
         code = rnl_job_load(job, false);
     if (code == RNL_EXIT_DONE)

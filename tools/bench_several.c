@@ -259,7 +259,7 @@ rnl_exit rnl_bench_several(rnl_job *job, const char *list)
 {
     rnl_exit code = rnl_several_check(&job->options);
     if (code == RNL_EXIT_DONE)
-        code = rnl_job_trace_begin(job);
+        code = rnl_job_trace_begin(job, true);
     if (code == RNL_EXIT_DONE)
         code = rnl_job_load(job, false);
     if (code == RNL_EXIT_DONE)

@@ -11,7 +11,7 @@
 static rnl_exit prepare(rnl_job *j, rnl_labels *labels)
 {
     rnl_run_options *options = &j->options;
-    rnl_exit code = rnl_job_trace_begin(j);
+    rnl_exit code = rnl_job_trace_begin(j, false);
     if (code == RNL_EXIT_DONE)
         code = rnl_job_load(j, false);
     if (code == RNL_EXIT_DONE && options->output_folder)

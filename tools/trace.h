@@ -5,11 +5,11 @@
 
 #include "bench.h"
 
-/* Before anything else: what this thread does is recorded from now on. */
-rnl_exit rnl_job_trace_begin(rnl_job *job);
+/* Before anything else: what this thread does is recorded from now on. A bench says itself which runs are. */
+rnl_exit rnl_job_trace_begin(rnl_job *job, bool is_bench);
 /* Once the session is there. */
 rnl_exit rnl_job_trace_session(rnl_job *job);
-/* Whether this thread and the job's runs are recorded, every N-th of them by --trace-every. */
+/* Whether this thread and all of the job's runs are recorded. */
 void rnl_job_trace(rnl_job *job, bool on);
 /* A span from `start_ns` on. */
 void rnl_job_trace_span(const rnl_job *job, const char *name, uint64_t start_ns);

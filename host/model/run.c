@@ -177,19 +177,28 @@ done:
     return status;
 }
 
+static rnl_status execute_traced(rnl_session *session, const rnl_tensor *inputs, size_t input_count,
+                                 rnl_tensor *outputs, size_t output_count)
+{
+    rnl_trace *before = rnl_trace_current();
+    if (session->is_recorded || before == session->trace)
+        rnl_trace_use(session->is_recorded ? session->trace : NULL);
+    rnl_stream_look_at_clocks(session->stream);
+    const uint64_t start = rnl_trace_now();
+    const rnl_status status = execute(session, inputs, input_count, outputs, output_count);
+    if (session->is_recorded)
+        rnl_trace_span(session->trace, "run", start);
+    rnl_trace_use(before);
+    if (!session->is_profiled)
+        rnl_session_note_run(session, status, start);
+    return status;
+}
+
 rnl_status rnl_session_execute(rnl_session *session, const rnl_tensor *inputs, size_t input_count, rnl_tensor *outputs,
                                size_t output_count)
 {
     if (!session->is_profiled)
         rnl_session_choose_stream(session);
-    rnl_trace *before = rnl_trace_current();
-    if (!session->trace || (!session->is_recorded && before != session->trace))
-        return execute(session, inputs, input_count, outputs, output_count);
-    rnl_trace_use(session->is_recorded ? session->trace : NULL);
-    rnl_stream_look_at_clocks(session->stream);
-    const uint64_t start = rnl_trace_start();
-    const rnl_status status = execute(session, inputs, input_count, outputs, output_count);
-    rnl_trace_stop(start, "run");
-    rnl_trace_use(before);
-    return status;
+    return session->trace ? execute_traced(session, inputs, input_count, outputs, output_count)
+                          : execute(session, inputs, input_count, outputs, output_count);
 }

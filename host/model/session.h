@@ -52,6 +52,7 @@ struct rnl_session {
     bool is_recorded;     /* `stream` is */
     bool is_told;         /* which runs are recorded, by rnl_session_record */
     rnl_trace_turn turn;  /* else */
+    rnl_trace_cost trace_cost;
     char name[RNL_SESSION_NAME_BYTES]; /* of its track; "": by number */
     const rnl_plan *named;             /* whose steps `names` are of; the bound one, or none */
     uint32_t *names;

@@ -86,8 +86,23 @@ static void swap_streams(rnl_session *session)
 
 void rnl_session_choose_stream(rnl_session *session)
 {
-    if (!session->is_told && session->trace && rnl_trace_takes(session->trace, &session->turn) != session->is_recorded)
+    if (session->is_told || !session->trace)
+        return;
+    const uint32_t interval = rnl_trace_cost_interval(&session->trace_cost);
+    if (rnl_trace_takes(session->trace, &session->turn, interval) != session->is_recorded)
         swap_streams(session);
+}
+
+/* Asking for the times is a part of what recording costs, and no part of the run's span. */
+void rnl_session_note_run(rnl_session *session, rnl_status status, uint64_t start_ns)
+{
+    if (!rnl_trace_is_automatic(session->trace))
+        return;
+    if (session->is_recorded)
+        rnl_stream_ask_times(session->stream);
+    if (!session->is_told && status == RNL_OK)
+        rnl_trace_cost_add(&session->trace_cost, session->is_recorded, (uintptr_t)session->bound,
+                           rnl_trace_now() - start_ns);
 }
 
 void rnl_session_name_track(rnl_session *session, const char *format, ...)

@@ -94,7 +94,7 @@ static rnl_status run_parts(rnl_batch *batch, const size_t *share)
     char name[48];
     const uint64_t start = rnl_trace_now();
     pthread_mutex_lock(&multi->lock);
-    rnl_trace *trace = rnl_trace_retain(rnl_multi_next_trace(multi));
+    rnl_trace *trace = rnl_trace_retain(rnl_multi_next_trace(multi, batch->measures));
     status = start_parts(batch, share, trace, here);
     pthread_mutex_unlock(&multi->lock);
     for (size_t i = 0; i < multi->member_count; i++)

@@ -144,6 +144,8 @@ static rnl_status run_on(rnl_member *member, rnl_job *job)
     const bool has_planned = plans_built(member) != plans;
     pthread_mutex_lock(&multi->lock);
     rnl_member_give_session(member, session);
+    if (multi->trace && status == RNL_OK && !has_planned)
+        rnl_trace_cost_add(&member->trace_cost, job->trace, (uint64_t)job->work, elapsed);
     rnl_member_end_job(member, job, status, has_planned, elapsed);
     return status;
 }
@@ -223,7 +225,7 @@ rnl_status rnl_job_do(rnl_multi *multi, rnl_job *job)
 {
     rnl_status status = RNL_OK;
     pthread_mutex_lock(&multi->lock);
-    rnl_job_begin(multi, job, rnl_multi_next_trace(multi));
+    rnl_job_begin(multi, job, rnl_multi_next_trace(multi, job->is_bound));
     bool here = rnl_member_is_free(&multi->members[job->member]);
     if (!here)
         status = rnl_job_hand_over(multi, job, &here);
@@ -272,7 +274,7 @@ static rnl_status submit(rnl_multi *multi, rnl_job *job, uint64_t *out_id)
     if (multi->stops) {
         status = FAIL(RNL_UNAVAILABLE, "the devices are being released");
     } else {
-        rnl_job_begin(multi, job, rnl_multi_next_trace(multi));
+        rnl_job_begin(multi, job, rnl_multi_next_trace(multi, false));
         if (out_id)
             *out_id = job->id;
         status = rnl_member_queue(&multi->members[job->member], job);

@@ -237,9 +237,27 @@ void rnl_multi_trace(rnl_multi *multi, rnl_trace *trace)
     rnl_trace_release(before);
 }
 
-rnl_trace *rnl_multi_next_trace(rnl_multi *multi)
+/* That of the member where recording costs most, among those that know. */
+static uint32_t measured_interval(const rnl_multi *multi)
 {
-    return multi->trace && rnl_trace_takes(multi->trace, &multi->trace_turn) ? multi->trace : NULL;
+    uint32_t most = 0;
+    for (size_t i = 0; i < multi->member_count; i++) {
+        const uint32_t runs = rnl_trace_cost_interval(&multi->members[i].trace_cost);
+        most = runs > most ? runs : most;
+    }
+    return most;
+}
+
+/* Automatically all measurements are: they are few, and take no turns from the caller's first requests. */
+rnl_trace *rnl_multi_next_trace(rnl_multi *multi, bool measures)
+{
+    if (!multi->trace)
+        return NULL;
+    if (measures && rnl_trace_is_automatic(multi->trace)) {
+        rnl_trace_count_extra(multi->trace);
+        return multi->trace;
+    }
+    return rnl_trace_takes(multi->trace, &multi->trace_turn, measured_interval(multi)) ? multi->trace : NULL;
 }
 
 static void describe(rnl_member *member, rnl_multi_device *out_device)

@@ -69,6 +69,7 @@ typedef struct rnl_member {
     uint64_t requests, failures;
     size_t share;
     double row_ns, latest_work;
+    rnl_trace_cost trace_cost;
 } rnl_member;
 
 typedef struct rnl_split rnl_split;
@@ -111,8 +112,9 @@ void rnl_job_wait(rnl_multi *multi, rnl_job *job);
 /* Begins a job, runs it on its member in whichever thread, and waits. Its failure is this thread's. */
 RNL_NODISCARD rnl_status rnl_job_do(rnl_multi *multi, rnl_job *job);
 
-/* Where the next request or batch is recorded, if it is one that is: borrowed, or NULL. The lock is held. */
-rnl_trace *rnl_multi_next_trace(rnl_multi *multi);
+/* Where the next request or batch is recorded, if it is one that is: borrowed, or NULL. `measures`: nobody asked for it
+ * but the multi itself. The lock is held. */
+rnl_trace *rnl_multi_next_trace(rnl_multi *multi, bool measures);
 
 /* ---- Members (member.c) ---- */
 

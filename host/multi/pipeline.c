@@ -141,6 +141,8 @@ static void serve(rnl_lane *lane, rnl_batch *batch)
     pthread_mutex_lock(&pipeline->lock);
     stage->info.run_count += ns > 0;
     stage->info.busy_ns += ns;
+    if (status == RNL_OK && pipeline->trace)
+        rnl_trace_cost_add(&stage->trace_cost, batch->trace, batch->bytes, ns);
     if (status != RNL_OK)
         note_failure(lane, batch, found_lost);
     const size_t next = (size_t)(stage - pipeline->stages) + 1;
@@ -371,6 +373,27 @@ static rnl_status find_room(rnl_pipeline *pipeline)
     return check_lost(pipeline);
 }
 
+/* That of the stage where recording costs most, among those that know. */
+static rnl_trace *next_trace(rnl_pipeline *pipeline)
+{
+    uint32_t most = 0;
+    if (!pipeline->trace)
+        return NULL;
+    for (size_t i = 0; i < pipeline->stage_count; i++) {
+        const uint32_t runs = rnl_trace_cost_interval(&pipeline->stages[i].trace_cost);
+        most = runs > most ? runs : most;
+    }
+    return rnl_trace_takes(pipeline->trace, &pipeline->trace_turn, most) ? pipeline->trace : NULL;
+}
+
+static uint64_t count_bytes(const rnl_tensor *inputs, size_t count)
+{
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < count; i++)
+        bytes += inputs[i].size_bytes;
+    return bytes;
+}
+
 rnl_status rnl_pipeline_submit(rnl_pipeline *pipeline, const rnl_tensor *inputs, size_t input_count,
                                rnl_tensor *outputs, size_t output_count, rnl_complete_fn complete, void *user)
 {
@@ -388,8 +411,8 @@ rnl_status rnl_pipeline_submit(rnl_pipeline *pipeline, const rnl_tensor *inputs,
         batch->is_cancelled = batch->is_done = false;
         pipeline->batches_under_way++;
         batch->number = ++pipeline->submitted;
-        batch->trace =
-            pipeline->trace && rnl_trace_takes(pipeline->trace, &pipeline->trace_turn) ? pipeline->trace : NULL;
+        batch->bytes = count_bytes(inputs, input_count);
+        batch->trace = next_trace(pipeline);
         push(pipeline, &pipeline->stages[0], batch);
     }
     pthread_mutex_unlock(&pipeline->lock);

@@ -41,6 +41,7 @@ typedef struct rnl_batch {
     rnl_error error; /* status RNL_OK: none so far */
     bool is_cancelled, is_done;
     uint64_t number;  /* of the submissions, from 1 on */
+    uint64_t bytes;   /* of the inputs */
     rnl_trace *trace; /* borrowed from the pipeline: it is recorded there; or NULL */
 } rnl_batch;
 
@@ -69,6 +70,7 @@ struct rnl_pipe_stage {
     pthread_cond_t work;
     bool has_cond, is_lost;
     rnl_error loss;
+    rnl_trace_cost trace_cost;
 };
 
 struct rnl_pipeline {

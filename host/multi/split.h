@@ -23,6 +23,7 @@ typedef struct rnl_batch {
     rnl_tensor *parts; /* for each member, inputs, then the graph's outputs */
     size_t *share;     /* rows of each member */
     int64_t *key;      /* what `splits` are found by: ranks and shapes of the inputs */
+    bool measures;     /* no results are wanted */
 } rnl_batch;
 
 /* What is known of batches of one shape. Guarded by the lock. */

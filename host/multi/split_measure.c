@@ -388,6 +388,7 @@ static void report(const survey *s)
 rnl_status rnl_split_measure(rnl_batch *batch, rnl_split *split, rnl_tensor *outputs)
 {
     survey s = {.batch = batch, .split = split, .whole = outputs};
+    batch->measures = true;
     TRY(batch->multi->fixed_shares ? choose_fixed(&s) : survey_alone(&s));
     split->solo_ns = s.best_ns;
     TRY(run_whole(&s));

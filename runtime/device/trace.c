@@ -117,7 +117,7 @@ rnl_status rnl_trace_create(const rnl_trace_options *options, rnl_trace **out_tr
     TRY(rnl_alloc(1, sizeof *trace, &trace));
     atomic_init(&trace->references, 1);
     pthread_mutex_init(&trace->lock, NULL);
-    atomic_init(&trace->interval, ((uint64_t)1 << 32) | 1);
+    atomic_init(&trace->interval, ((uint64_t)1 << 32) | RNL_TRACE_AUTOMATIC);
     trace->max_events = known.max_events ? known.max_events : MAX_EVENTS;
     for (size_t i = 0; i < RNL_TRACE_KNOWN_COUNT; i++) {
         uint32_t index;
@@ -168,32 +168,6 @@ bool rnl_trace_admit(rnl_trace *trace)
         return true;
     atomic_fetch_add_explicit(&trace->dropped, 1, memory_order_relaxed);
     return false;
-}
-
-/* ---- Which runs ---- */
-
-void rnl_trace_set_interval(rnl_trace *trace, uint32_t runs)
-{
-    unsigned long long before = atomic_load(&trace->interval);
-    while (!atomic_compare_exchange_weak(&trace->interval, &before, (((before >> 32) + 1) << 32) | runs))
-        ;
-    pthread_mutex_lock(&trace->lock);
-    for (rnl_trace_device *device = trace->devices; device && runs > 0; device = device->next)
-        rnl_trace_device_pair(device, RNL_PAIR_EVERY_NS);
-    pthread_mutex_unlock(&trace->lock);
-}
-
-bool rnl_trace_takes(rnl_trace *trace, rnl_trace_turn *turn)
-{
-    const uint64_t interval = atomic_load(&trace->interval);
-    const uint32_t setting = (uint32_t)(interval >> 32), runs = (uint32_t)interval;
-    if (turn->setting != setting)
-        *turn = (rnl_trace_turn){.setting = setting};
-    if (runs == 0)
-        return false;
-    const bool takes = turn->left == 0;
-    turn->left = takes ? runs - 1 : turn->left - 1;
-    return takes;
 }
 
 uint32_t rnl_trace_next_number(rnl_trace *trace)

@@ -34,12 +34,37 @@ typedef enum rnl_trace_known {
 /* Equal descriptions have one index. RNL_TRACE_UNKNOWN where there is no memory. Any thread. */
 RNL_API uint32_t rnl_trace_describe(rnl_trace *trace, const rnl_trace_what *what);
 
+/* ---- Which runs are recorded (trace_turn.c) ---- */
+
 /* Where somebody whose runs are recorded stands between two of them. */
 typedef struct rnl_trace_turn {
     uint32_t setting, left;
+    uint32_t count; /* where the interval is automatic: of runs so far */
 } rnl_trace_turn;
-/* Whether the next run is recorded; the turn is the caller's own. Any thread. */
-RNL_API bool rnl_trace_takes(rnl_trace *trace, rnl_trace_turn *turn);
+/* Whether the next run is recorded; the turn is the caller's own. `measured`: the interval, where that is automatic, as
+ * rnl_trace_cost_interval has it. Any thread. */
+RNL_API bool rnl_trace_takes(rnl_trace *trace, rnl_trace_turn *turn, uint32_t measured);
+/* One that is recorded whosever turn it is. */
+RNL_API void rnl_trace_count_extra(rnl_trace *trace);
+RNL_API bool rnl_trace_is_automatic(const rnl_trace *trace);
+
+/* What recording costs: how many times as long a recorded run takes as the last one of its kind that was not. */
+#define RNL_TRACE_PAIRS 9
+#define RNL_TRACE_KINDS 4
+typedef struct rnl_trace_cost {
+    double times[RNL_TRACE_PAIRS]; /* a ring */
+    uint32_t count;
+    struct {
+        uint64_t kind;
+        double ns;
+    } plain[RNL_TRACE_KINDS]; /* the last ones that were not recorded */
+    uint32_t kinds;
+} rnl_trace_cost;
+/* A run has succeeded. Of a kind are those that compute the same for as much input. */
+RNL_API void rnl_trace_cost_add(rnl_trace_cost *cost, bool is_recorded, uint64_t kind, uint64_t ns);
+/* 0: not known yet. */
+RNL_API uint32_t rnl_trace_cost_interval(const rnl_trace_cost *cost);
+
 /* For the numbers of those who have none: 1, 2, … Any thread. */
 RNL_API uint32_t rnl_trace_next_number(rnl_trace *trace);
 
@@ -55,6 +80,8 @@ RNL_API void rnl_trace_stop(uint64_t start_ns, const char *format, ...) RNL_PRIN
 RNL_API rnl_trace *rnl_stream_trace(const rnl_stream *stream);
 /* What would be done when it is synchronised: before a run is no part of it. The stream is idle. */
 RNL_API void rnl_stream_look_at_clocks(rnl_stream *stream);
+/* Asks for the times of what has ended now, not when they are written, so that what this takes is seen. */
+RNL_API void rnl_stream_ask_times(rnl_stream *stream);
 /* What the stream's next launch is called, once. */
 RNL_API void rnl_stream_call_next(rnl_stream *stream, uint32_t what);
 /* The same for one that nobody has a better name for yet. */

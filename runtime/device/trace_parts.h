@@ -76,6 +76,7 @@ struct rnl_trace {
     size_t max_events;
     atomic_ullong commands, span_count, dropped;
     atomic_ullong interval; /* of runs; above it how often it was set, so that who counts starts anew */
+    atomic_ullong runs, recorded_runs;
     atomic_uint numbers;
     pthread_mutex_t lock; /* of what follows */
     rnl_trace_device *devices;

@@ -214,6 +214,16 @@ void rnl_stream_look_at_clocks(rnl_stream *stream)
         rnl_trace_device_pair(stream->track->device, RNL_PAIR_EVERY_NS);
 }
 
+void rnl_stream_ask_times(rnl_stream *stream)
+{
+    if (!stream->track)
+        return;
+    pthread_mutex_lock(&stream->track->lock);
+    rnl_track_ask(stream->track);
+    stream->track->under_way = 0;
+    pthread_mutex_unlock(&stream->track->lock);
+}
+
 /* ---- Names ---- */
 
 rnl_trace *rnl_stream_trace(const rnl_stream *stream)

@@ -237,8 +237,10 @@ static rnl_status add_all(writer *w, rnl_trace *trace)
     }
     rnl_text_add(&w->text,
                  "\n],\"otherData\":{\"clock\":\"CLOCK_MONOTONIC\",\"clock_error_ns\":%" PRIu64 ",\"dropped\":%" PRIu64
-                 ",\"unfinished\":%" PRIu64 ",\"without_times\":%" PRIu64 "}}\n",
-                 clock_error(trace), (uint64_t)atomic_load(&trace->dropped), w->unfinished, w->lost);
+                 ",\"unfinished\":%" PRIu64 ",\"without_times\":%" PRIu64 ",\"runs\":%" PRIu64
+                 ",\"recorded_runs\":%" PRIu64 "}}\n",
+                 clock_error(trace), (uint64_t)atomic_load(&trace->dropped), w->unfinished, w->lost,
+                 (uint64_t)atomic_load(&trace->runs), (uint64_t)atomic_load(&trace->recorded_runs));
     return w->text.status;
 }
 

@@ -72,6 +72,8 @@ class TraceTest(CommandTest):
         threads = self.check_schema(trace)
         self.assertEqual(trace["otherData"]["dropped"], 0)
         self.assertEqual(trace["otherData"]["unfinished"], 0)
+        self.assertEqual((trace["otherData"]["runs"], trace["otherData"]["recorded_runs"]), (3, 3))
+        self.assertIn("; 3 of 3 runs; ", result.line("trace: "))
         host = [event for event in trace["traceEvents"] if event["ph"] == "X" and event["pid"] == 1]
         names = [event["name"] for event in host]
         self.assertEqual(names.count("run"), 3)
@@ -105,6 +107,8 @@ class TraceTest(CommandTest):
         self.assertRegex(result.line("traced run ms: "),
                          r"^traced run ms: median \d+\.\d{3}, min \d+\.\d{3}; \d+\.\d{3} times the runs right before "
                          r"\(4 of each\)$")
+        self.assertRegex(result.line("traced automatically: "),
+                         r"^traced automatically: one run in \d+ is, and all take \d\.\d{3} times as long on average$")
         trace = self.read()
         self.check_schema(trace)
         runs = [event for event in trace["traceEvents"] if event["name"] == "run"]
@@ -115,6 +119,19 @@ class TraceTest(CommandTest):
         self.succeed("bench", self.network(), "--repeat", "21", "--seconds", "0", "--warm", "0", "--trace", "trace.json")
         runs = [event for event in self.read()["traceEvents"] if event["name"] == "run"]
         self.assertEqual(len(runs), 8)  # the first, and behind each third sample of 21
+
+    def test_as_many_as_cost_little(self):
+        """The first five, then some of 96; which, the times say."""
+        self.succeed("run", self.network(), "--repeat", "100", "--trace", "trace.json")
+        trace = self.read()
+        self.check_schema(trace)
+        runs = sorted(event["ts"] for event in trace["traceEvents"] if event["name"] == "run")
+        self.assertEqual(trace["otherData"]["runs"], 101)
+        self.assertEqual(trace["otherData"]["recorded_runs"], len(runs))
+        self.assertGreater(len(runs), 5 + 5)
+        self.assertLess(len(runs), 101)  # some were not, to see what they take
+        self.succeed("run", self.network(), "--repeat", "100", "--trace", "trace.json", "--trace-every", "1")
+        self.assertEqual(self.read()["otherData"]["recorded_runs"], 101)
 
     def test_every_third_run(self):
         self.succeed("run", self.network(), "--repeat", "6", "--trace", "trace.json", "--trace-every", "3")

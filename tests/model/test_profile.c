@@ -255,6 +255,24 @@ START_TEST(each_third_run_is_recorded)
 }
 END_TEST
 
+/* Without an interval: all of a handful, and some of them, not all, in the long run. */
+START_TEST(a_handful_of_runs_is_recorded)
+{
+    rnl_trace *trace = NULL;
+    uint64_t recorded = 0;
+    test_ok(rnl_trace_create(NULL, &trace));
+    test_ok(rnl_session_trace(session, trace));
+    for (uint64_t i = 1; i <= 20; i++) {
+        run_and_check();
+        ck_assert_uint_eq(rnl_trace_get_runs(trace, &recorded), i);
+        ck_assert(i > 5 || recorded == i);
+    }
+    ck_assert_uint_ge(recorded, 10);
+    ck_assert_uint_lt(recorded, 20);
+    rnl_trace_release(trace);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("profile");
@@ -267,6 +285,7 @@ int main(void)
     tcase_add_test(tcase, test_wrong_calls);
     tcase_add_test(tcase, test_a_trace_begins_and_ends_between_runs);
     tcase_add_test(tcase, each_third_run_is_recorded);
+    tcase_add_test(tcase, a_handful_of_runs_is_recorded);
     tcase_add_test(tcase, tuning_changes_no_result);
     suite_add_tcase(suite, tcase);
     return test_run(suite, false);

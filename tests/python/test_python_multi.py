@@ -82,7 +82,7 @@ class MultiTest(unittest.TestCase):
             with open(path, encoding="utf-8") as file:
                 names = [event["name"] for event in json.load(file)["traceEvents"] if event["ph"] == "X"]
             self.assertEqual(names.count("run"), 3)
-        for every in (0, -1, 2**32, 1.5, None):
+        for every in (0, -1, 2**32 - 1, 1.5, "all"):
             with self.assertRaisesRegex(runnel.InvalidArgument, "a whole number from 1 on"):
                 runnel.Trace(every=every)
 

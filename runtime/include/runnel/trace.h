@@ -45,10 +45,20 @@ RNL_API rnl_trace *rnl_trace_use(rnl_trace *trace);
 
 /*
  * Of each session's runs, and of the requests and batches on several devices, every N-th is recorded from now on, the
- * next one first. The others run on streams that keep no times, and cost nothing. 0: none is; 1, as it is at first: all
- * are. What is enqueued in streams of your own and rnl_trace_span are recorded all the same. Any thread.
+ * next one first. The others run on streams that keep no times, and cost nothing. 0: none is; 1: all are. What is
+ * enqueued in streams of your own and rnl_trace_span are recorded all the same. Any thread.
+ *
+ * RNL_TRACE_AUTOMATIC, as it is at first: the next five are, then a third of the runs, until the times of pairs, of
+ * which one is recorded, say what that costs; from then on as many as can be at a mean cost of at most 2.5%: all but
+ * each 32nd where a recorded run takes no longer, each 21st where it takes one and a half times as long. It is
+ * measured again as runs go on.
  */
+#define RNL_TRACE_AUTOMATIC UINT32_MAX
 RNL_API void rnl_trace_set_interval(rnl_trace *trace, uint32_t runs);
+/* The interval that RNL_TRACE_AUTOMATIC comes to where a recorded run takes so many times as long as another. */
+RNL_API uint32_t rnl_trace_choose_interval(double times);
+/* How many runs, requests and batches there have been since they were traced, and how many of them were recorded. */
+RNL_API uint64_t rnl_trace_get_runs(rnl_trace *trace, uint64_t *out_recorded);
 
 /* The host's clock of all times in a trace: CLOCK_MONOTONIC. */
 RNL_API uint64_t rnl_trace_now(void);
