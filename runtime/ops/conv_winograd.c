@@ -9,6 +9,8 @@
 
 #define TRANSFORMS 36
 #define TOGETHER 2 /* slabs that pass by the weights, so that these are read half as often */
+/* All slabs of a share, where they are no more than this and of registers of 8 floats: slabs are small then. */
+#define FEW_TOGETHER 4
 #define SIDE 4     /* pixels of a tile, in each direction */
 
 /* Tiles of a slab, and vectors of channels, whose sums fit in registers of `vector` floats. Few: each is a program. */
@@ -98,6 +100,12 @@ static uint32_t measured_variant(const rnl_device *device, const rnl_conv_proble
                     : rnl_tuning_get((rnl_device *)(uintptr_t)device, rnl_conv_panel_hash(problem), panels + own);
 }
 
+static int64_t choose_together(const winograd_plan *plan)
+{
+    const int64_t most = plan->block->vector < 16 && plan->share_slabs <= FEW_TOGETHER ? FEW_TOGETHER : TOGETHER;
+    return plan->share_slabs < most ? plan->share_slabs : most;
+}
+
 /* The cheapest way, or that of `wanted`, the number of a block of the device's vectors. */
 static bool plan_blocks(const rnl_device *device, const rnl_conv_problem *problem, uint32_t wanted,
                         winograd_plan *out_plan)
@@ -121,7 +129,7 @@ static bool plan_blocks(const rnl_device *device, const rnl_conv_problem *proble
     }
     if (!best.block)
         return false;
-    best.together = best.share_slabs < TOGETHER ? best.share_slabs : TOGETHER;
+    best.together = choose_together(&best);
     best.own_floats =
         TRANSFORMS * RNL_CONV_PANEL + best.together * best.block->rows * TRANSFORMS *
                                           (padded_channels(problem) + best.block->vectors * best.block->vector);
