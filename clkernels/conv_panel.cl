@@ -42,6 +42,18 @@
 #if V == 16 && P * NB >= 24 && __has_builtin(__builtin_prefetch)
 #define FETCHES
 #endif
+// With 16 registers an instruction a step costs more than it hides: only what a tile adds is asked for, when it begins.
+#if V == 8 && P * NB >= 12 && __has_builtin(__builtin_prefetch)
+#define FETCH_LINE(i) __builtin_prefetch(operand##i + (place##i[p] + Y##i##_STEP * (c + j * V)));
+#define FETCH_TILE                                                                                                     \
+    _Pragma("unroll") for (int p = 0; p < P; p++) for (int j = 0; j < NB; j += 2)                                      \
+    {                                                                                                                  \
+        FOR_OPERANDS(FETCH_LINE)                                                                                       \
+    }
+#endif
+#endif
+#ifndef FETCH_TILE
+#define FETCH_TILE
 #endif
 #ifdef FETCHES
 #define FETCH_AT(i) ((i) & (PARTS * L - 1))
@@ -295,6 +307,7 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void conv_panel(CONV_ARG
             const ulong ahead = block == first_block ? next_run : 0;
             const int channel = c;
 #endif
+            FETCH_TILE
             begin_tile(acc, panel, weight + (weight_offset + group * weight_stride.y), bias + (bias_offset + c),
                        flags.y, m, dst_size.w, weight_stride.z);
             accumulate_taps(acc, &pixels, panel, (ulong)(src + (src_offset + (idx_t)group * src_size.w)), zeros,
