@@ -32,7 +32,8 @@ rnl_status rnl_custom_leave(rnl_custom_frame *frame, rnl_status status)
         status = FAIL(RNL_INTERNAL, "it returned %d, which is no status", (int)status);
     else
         status = FAIL(status, "it returned %s and gave no reason", rnl_status_name(status));
-    return rnl_error_add(status, "the %s callback of operator %s", frame->callback, frame->entry->name);
+    return rnl_error_add(rnl_error_blame_caller(status), "the %s callback of operator %s", frame->callback,
+                         frame->entry->name);
 }
 
 rnl_status rnl_custom_reason(rnl_status status)

@@ -104,8 +104,9 @@ bool rnl_status_is_devices(rnl_status status)
 {
     if (status != RNL_OK && status != RNL_CANCELLED && rnl_last_error()->native_code != 0)
         return true;
-    return status == RNL_RESOURCE_EXHAUSTED || status == RNL_UNAVAILABLE || status == RNL_INTERNAL ||
-           status == RNL_DATA_LOSS;
+    if (status == RNL_INTERNAL)
+        return !rnl_last_error()->is_callers;
+    return status == RNL_RESOURCE_EXHAUSTED || status == RNL_UNAVAILABLE || status == RNL_DATA_LOSS;
 }
 
 size_t rnl_multi_count_present(const rnl_multi *multi)

@@ -16,7 +16,7 @@ def structure(c_name: str, *fields):
 
 Error = structure(
     "rnl_error", ("status", c.c_int), ("native_code", c.c_int32), ("length", c.c_uint32),
-    ("lines_left_out", c.c_uint32), ("message", c.c_char * 4096))
+    ("lines_left_out", c.c_uint32), ("message", c.c_char * 4096), ("is_callers", c.c_bool))
 
 DeviceInfo = structure(
     "rnl_device_info", ("platform_index", c.c_uint32), ("device_index", c.c_uint32), ("type", c.c_int),

@@ -62,6 +62,7 @@ rnl_status rnl_error_set(rnl_status status, int32_t native_code, const char *for
     last_error.native_code = native_code;
     last_error.length = (uint32_t)length;
     last_error.lines_left_out = 0;
+    last_error.is_callers = false;
     memcpy(last_error.message, text, length + 1);
     if (rnl_verbose_is_on(RNL_VERBOSE_ERROR))
         rnl_verbose_write(&(rnl_verbose_event){RNL_VERBOSE_ERROR, NULL, rnl_status_name(status), NULL, text, -1});
@@ -105,6 +106,12 @@ rnl_status rnl_error_add(rnl_status status, const char *format, ...)
     error->message[error->length++] = '\n';
     memcpy(error->message + error->length, text, length + 1);
     error->length += (uint32_t)length;
+    return status;
+}
+
+rnl_status rnl_error_blame_caller(rnl_status status)
+{
+    last_error.is_callers = last_error.native_code == 0;
     return status;
 }
 

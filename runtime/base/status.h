@@ -9,6 +9,8 @@
 RNL_API rnl_status rnl_error_set(rnl_status status, int32_t native_code, const char *format, ...) RNL_PRINTF(3, 4);
 /* Adds a line to the current record; returns `status` unchanged. An empty format adds nothing. */
 RNL_API rnl_status rnl_error_add(rnl_status status, const char *format, ...) RNL_PRINTF(2, 3);
+/* The failure was a function's of the caller's, unless the record has a code of the driver's; returns `status`. */
+RNL_API rnl_status rnl_error_blame_caller(rnl_status status);
 /* Makes a copied record this thread's; returns its status. For failures that cross threads. */
 RNL_API rnl_status rnl_error_restore(const rnl_error *error);
 

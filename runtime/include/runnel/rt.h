@@ -61,6 +61,7 @@ typedef struct rnl_error {
     uint32_t length;     /* bytes of `message` in use, without the final NUL */
     uint32_t lines_left_out;
     char message[RNL_ERROR_MESSAGE_BYTES];
+    bool is_callers; /* a function of the caller's failed, a custom operator's: neither the driver nor the library */
 } rnl_error;
 
 /* "INVALID_ARGUMENT"; never NULL. */
