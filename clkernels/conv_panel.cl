@@ -181,24 +181,37 @@ static inline bool find_tap(const run_pixels *pixels, int z, int y, int x, int4 
     return any(used);
 }
 
-// acc += all taps. Where no tap falls into padding and a row of taps is one stretch of memory, that is read as one tap.
+// What is asked for ahead goes by the addresses of the tap at hand.
+#ifdef FETCHES
+#define FINDS_ALL_TAPS true
+#else
+#define FINDS_ALL_TAPS false
+#endif
+
+// acc += all taps. Where no tap falls into padding all are as far from the first one for each pixel; where moreover a row
+// of taps is one stretch of memory, that is read as one tap.
 static inline void accumulate_taps(FLOATV acc[P * NB], const run_pixels *pixels, __global const SRC_T *const panel[NB],
                                    ulong source, ulong zeros, int4 src_size, int4 taps, int4 stride,
                                    int4 dilation, idx4_t src_stride, idx_t tap_stride FETCHED)
 {
-    const bool join =
-        MAY_JOIN && all(pixels->inside) && src_stride.w == src_size.w && (dilation.z == 1 || taps.z == 1);
+    const bool inside = MAY_JOIN && all(pixels->inside);
+    const bool join = inside && src_stride.w == src_size.w && (dilation.z == 1 || taps.z == 1);
     const int columns = join ? 1 : taps.z, width = join ? src_size.w * taps.z : src_size.w;
     const int tap_count = taps.x * taps.y * columns;
+    ulong address[PARTS * L];
+    bool used = false;
     idx_t line = 0;
     for (int tap = 0, kd = 0, kh = 0, kw = 0; tap < tap_count; tap++) {
         __global const SRC_T *pixel[P], *weights[NB];
-        ulong address[PARTS * L];
-        const bool used = find_tap(pixels, kd * DILATION(x), kh * DILATION(y), kw * DILATION(z), src_size, src_stride,
-                                   source, zeros, address);
+        const int z = kd * DILATION(x), y = kh * DILATION(y), x = kw * DILATION(z);
+        idx_t further = z * src_stride.y + y * src_stride.z + x * src_stride.w;
+        if (FINDS_ALL_TAPS || !inside || tap == 0) {
+            used = find_tap(pixels, z, y, x, src_size, src_stride, source, zeros, address);
+            further = 0;
+        }
 #pragma unroll
         for (int p = 0; p < P; p++)
-            pixel[p] = (__global const SRC_T *)address[p];
+            pixel[p] = (__global const SRC_T *)address[p] + further;
 #pragma unroll
         for (int j = 0; j < NB; j++)
             weights[j] = panel[j] + line;

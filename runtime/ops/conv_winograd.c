@@ -11,7 +11,7 @@
 #define TOGETHER 2 /* slabs that pass by the weights, so that these are read half as often */
 /* All slabs of a share, where they are no more than this and of registers of 8 floats: slabs are small then. */
 #define FEW_TOGETHER 4
-#define SIDE 4     /* pixels of a tile, in each direction */
+#define SIDE 4 /* pixels of a tile, in each direction */
 
 /* Tiles of a slab, and vectors of channels, whose sums fit in registers of `vector` floats. Few: each is a program. */
 typedef struct winograd_block {
