@@ -4,9 +4,10 @@
 #include "ops/gemm_problem.h"
 #include "ops/implementation.h"
 
-#define MOST_COLUMNS 2048                       /* of a work-item, as in gemm_row.cl */
-#define FAR_ELEMENTS (INT64_C(3) * 1024 * 1024) /* a matrix that is not in the caches of the cores */
+#define MOST_COLUMNS 2048                      /* of a work-item, as in gemm_row.cl */
+#define FAR_ELEMENTS (INT64_C(3) * 512 * 1024) /* a matrix that is not in the caches of the cores */
 #define VERY_FAR_ELEMENTS (INT64_C(8) * 1024 * 1024)
+#define LONG_COLUMNS 1024 /* a row of so many is read as fast as a longer one */
 
 bool rnl_gemm_row_applies(const rnl_device *device, const void *data)
 {
@@ -24,11 +25,13 @@ bool rnl_gemm_row_pays(const rnl_device *device, const void *data)
            problem->n <= INT64_MAX / problem->k && problem->n * problem->k >= FAR_ELEMENTS;
 }
 
-/* The further away memory is the longer it likes what is read at a time; else threads should finish together. */
+/* Short rows are read in as few pieces as can be, and so is memory that is far away; else threads should finish
+ * together. */
 static int64_t choose_span(const rnl_device *device, const rnl_gemm_problem *problem)
 {
     const int64_t vector = device->vector_width, units = device->info.compute_units ? device->info.compute_units : 1;
-    const int64_t items = problem->n >= VERY_FAR_ELEMENTS / problem->k ? units : 2 * units;
+    const bool by_unit = problem->n < 2 * units * LONG_COLUMNS || problem->n >= VERY_FAR_ELEMENTS / problem->k;
+    const int64_t items = by_unit ? units : 2 * units;
     const int64_t wish = (problem->n + items - 1) / items, whole = (wish + vector - 1) / vector * vector;
     const int64_t most = problem->n / vector * vector;
     const int64_t span = whole < MOST_COLUMNS ? whole : MOST_COLUMNS;
