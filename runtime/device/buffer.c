@@ -153,6 +153,7 @@ rnl_status rnl_buffer_release_after(rnl_buffer *buffer, rnl_stream *stream)
                     "a buffer of %s cannot be released in the order of a stream of %s, which is "
                     "another device",
                     buffer->device->info.name, stream->device->info.name);
+    rnl_stream_rejoin(stream);
     if (atomic_load_explicit(&buffer->references, memory_order_acquire) == 1) {
         destroy(buffer, stream);
     } else {

@@ -133,12 +133,16 @@ rnl_status rnl_stream_wrap(rnl_device *device, cl_command_queue queue, rnl_strea
     TRY(check_queue(device, queue), "wrapping a queue");
     TRY(CL(clRetainCommandQueue(queue)));
     share(device);
-    return rnl_stream_take_queue(device, queue, out_stream);
+    TRY(rnl_stream_take_queue(device, queue, out_stream));
+    (*out_stream)->is_handed_out = true;
+    return RNL_OK;
 }
 
 cl_command_queue rnl_stream_get_cl_queue(rnl_stream *stream)
 {
     share(stream->device);
+    rnl_stream_rejoin(stream);
+    stream->is_handed_out = true;
     return stream->queue;
 }
 

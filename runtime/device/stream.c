@@ -90,8 +90,7 @@ static void leave(rnl_stream *stream)
 
 void rnl_stream_destroy(rnl_stream *stream, bool has_ended)
 {
-    if (stream->leave_team)
-        (void)!stream->leave_team(stream);
+    rnl_stream_rejoin(stream);
     if (stream->free_gemms)
         stream->free_gemms(stream);
     if (stream->is_inside && stream->device->gate && !has_ended)
@@ -121,9 +120,17 @@ rnl_status rnl_stream_check_only(rnl_stream *stream)
     return rnl_stream_fail(stream, rnl_fates_check(&stream->waits_for));
 }
 
+void rnl_stream_rejoin(rnl_stream *stream)
+{
+    stream->products = 0;
+    if (stream->leave_team)
+        (void)!stream->leave_team(stream);
+}
+
 rnl_status rnl_stream_check(rnl_stream *stream)
 {
     TRY(rnl_stream_check_only(stream));
+    stream->products = 0;
     return stream->leave_team ? stream->leave_team(stream) : RNL_OK;
 }
 
@@ -152,8 +159,7 @@ rnl_status rnl_command_check(cl_event event)
 static rnl_status finish(rnl_stream *stream)
 {
     cl_event marker = NULL;
-    if (stream->leave_team)
-        (void)!stream->leave_team(stream);
+    rnl_stream_rejoin(stream);
     rnl_status status = CL(clEnqueueMarkerWithWaitList(stream->queue, 0, NULL, &marker));
     rnl_stream_fail(stream, status);
     if (!marker && clEnqueueMarkerWithWaitList(stream->queue, 0, NULL, &marker) != CL_SUCCESS)

@@ -20,6 +20,8 @@ struct rnl_stream {
     bool has_turns;          /* since it was synchronised last: see mover.h */
     bool is_watched;         /* each launch and copy is waited for: watch.h */
     cl_event *event;         /* where the next launches leave their events; NULL: nowhere */
+    bool is_handed_out;      /* its queue: others enqueue there unseen */
+    uint32_t products;       /* matrix products that followed each other, with nothing else in between */
     struct rnl_team *team;   /* kernel/team.c's: which may take launches; NULL: none */
     rnl_status (*leave_team)(rnl_stream *stream); /* while it has taken some: makes the queue wait for it */
     struct rnl_gemm_cache *gemms; /* ops/gemm_api_cache.c's, which sets the hook that waits for its products */
@@ -42,6 +44,8 @@ RNL_API void rnl_stream_enter(rnl_stream *stream);
 RNL_API RNL_NODISCARD rnl_status rnl_stream_check(rnl_stream *stream);
 /* The same before what may not go there. */
 RNL_NODISCARD rnl_status rnl_stream_check_only(rnl_stream *stream);
+/* What is enqueued on its queue from here on comes behind all that was launched before; failures become the stream's. */
+void rnl_stream_rejoin(rnl_stream *stream);
 /* Keeps the calling thread's error as the stream's failure if it is the first; returns `status`. RNL_OK is ignored. */
 RNL_API rnl_status rnl_stream_fail(rnl_stream *stream, rnl_status status);
 

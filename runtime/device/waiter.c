@@ -338,6 +338,7 @@ bool rnl_waiter_destroy_later(rnl_stream *stream)
     job *it;
     if (!is_waiter || ensure(stream->device) != RNL_OK || rnl_alloc(1, sizeof *it, &it) != RNL_OK)
         return false;
+    rnl_stream_rejoin(stream);
     if (clEnqueueMarkerWithWaitList(stream->queue, 0, NULL, &it->event) != CL_SUCCESS) {
         rnl_free(it);
         return false;

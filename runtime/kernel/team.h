@@ -38,6 +38,11 @@ size_t rnl_team_offset(const rnl_device *device, const rnl_range *range);
 /* Nothing happens where the device has no team. Not while another begin has no end. */
 RNL_API void rnl_team_begin(rnl_stream *stream);
 RNL_API RNL_NODISCARD rnl_status rnl_team_end(rnl_stream *stream);
+/*
+ * Before a short launch that follows others with nothing in between: begins, or ends where threads of the team keep
+ * falling asleep, which says that others want their processors. Then it stays out for some thousand of such calls.
+ */
+RNL_NODISCARD rnl_status rnl_team_follow(rnl_stream *stream);
 
 /*
  * Enqueues a part of the range on each thread's queue, with the other arguments set before. *out_taken is false, and

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Going to a team and back, and launches. */
+#include "base/clock.h"
 #include "device/trace.h"
 #include "kernel/team_cut.h"
 #include "kernel/team_parts.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #define MOST_WAITING (1u << 20) /* groups of a launch: the counter's numbers are far less than half of it apart */
@@ -111,6 +113,70 @@ rnl_status rnl_team_end(rnl_stream *stream)
     const rnl_status status = stream->leave_team ? leave(stream) : RNL_OK;
     stream->team = NULL;
     return status;
+}
+
+/* ---- falling asleep ---- */
+
+#define LOOK_AFTER 256      /* launches */
+#define MOST_ASLEEP_NS 20e3 /* a launch; a team saves some 15 us of it */
+#define FIRST_REST 512u     /* calls; twice as many for the next, fewer after launches that did not sleep; up to … */
+#define LONGEST_REST 65536u
+
+static uint64_t processor_clock(void)
+{
+#ifdef __x86_64__
+    uint32_t low, high;
+    __asm__ volatile("rdtsc" : "=a"(low), "=d"(high));
+    return (uint64_t)high << 32 | low;
+#else
+    return 0;
+#endif
+}
+
+/* Of a launch that is waited for, on average since the last look. With the lock; what it sees is some launches old. */
+static double slept_ns(rnl_team *team)
+{
+    const uint64_t now_ns = rnl_clock_ns(), now = processor_clock();
+    uint64_t slept = 0;
+    __atomic_load((const uint64_t *)(const void *)&team->words[2], &slept, __ATOMIC_RELAXED);
+    const double ns = (double)(now_ns - team->looked_ns), cycles = (double)(now - team->looked_cycles);
+    const double mean = (double)(slept - team->slept_cycles) / team->launched / (team->threads - 1);
+    team->looked_ns = now_ns;
+    team->looked_cycles = now;
+    team->slept_cycles = slept;
+    team->launched = 0;
+    return cycles > 0 ? mean * ns / cycles : 0;
+}
+
+/* With the lock, behind a launch. */
+static void look(rnl_team *team)
+{
+    if (++team->launched < LOOK_AFTER)
+        return;
+    if (slept_ns(team) <= MOST_ASLEEP_NS) {
+        team->rest -= team->rest / 4;
+        return;
+    }
+    team->rest = team->rest < FIRST_REST ? FIRST_REST : team->rest < LONGEST_REST ? 2 * team->rest : LONGEST_REST;
+    atomic_store_explicit(&team->rests, team->rest, memory_order_relaxed);
+}
+
+static bool takes_a_rest(rnl_team *team)
+{
+    unsigned left = atomic_load_explicit(&team->rests, memory_order_relaxed);
+    while (left > 0 && !atomic_compare_exchange_weak(&team->rests, &left, left - 1))
+        ;
+    return left > 0;
+}
+
+rnl_status rnl_team_follow(rnl_stream *stream)
+{
+    const char *wish = getenv("RUNNEL_TEAM");
+    rnl_team *team = stream->is_handed_out ? NULL : rnl_team_of(stream->device);
+    if (!team || ((!wish || strcmp(wish, "on") != 0) && takes_a_rest(team)))
+        return rnl_team_end(stream);
+    rnl_team_begin(stream);
+    return RNL_OK;
 }
 
 /* ---- launches -------------------------------------------------------------------------------------------------- */
@@ -233,6 +299,7 @@ rnl_status rnl_team_launch(rnl_stream *stream, rnl_team_kernel *kernel, const rn
                                                        : launch_between(team, kernel, range, event));
     if (status != RNL_OK)
         rnl_team_finish(team);
+    look(team);
     pthread_mutex_unlock(&team->lock);
     if (status == RNL_OK) {
         atomic_fetch_add_explicit(&stream->device->kernels_launched, 1, memory_order_relaxed);

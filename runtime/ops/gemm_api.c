@@ -3,6 +3,7 @@
 #include "ops/gemm_api.h"
 #include "base/memory.h"
 #include "base/status.h"
+#include "kernel/team.h"
 #include "ops/gemm.h"
 #include <string.h>
 
@@ -103,6 +104,7 @@ static rnl_status prepare(rnl_gemm *gemm)
     TRY(rnl_kernel_set_create(gemm->device, &gemm->kernels));
     if (gemm->form.empty)
         return RNL_OK;
+    (void)rnl_device_has_team(gemm->device); /* before any step: see rnl_team_offset */
     if (gemm->form.integers)
         TRY(rnl_buffer_create(gemm->device, RNL_MEMORY_DEVICE, 4 * RNL_GEMM_CONSTANT_BYTES, &gemm->constants));
     TRY(rnl_gemm_find_plan(gemm, &mode, &plan));

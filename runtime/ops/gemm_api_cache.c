@@ -144,7 +144,7 @@ rnl_status rnl_gemm_run(rnl_stream *stream, const rnl_gemm_desc *desc, const rnl
                     desc->struct_size);
     memcpy(&whole, desc, desc->struct_size);
     whole.struct_size = sizeof whole;
-    TRY(rnl_stream_check(stream));
+    TRY(rnl_stream_check_only(stream));
     TRY(find(stream, &whole, &gemm));
     return rnl_stream_gemm(stream, gemm, operands);
 }

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Enqueueing a prepared product. */
 #include "base/status.h"
+#include "kernel/team.h"
 #include "ops/gemm_api.h"
 #include <string.h>
+
+#define FEWEST_IN_A_ROW 4 /* a team's threads are gone to and left in the time of two launches */
+#define MOST_WORK 5e7     /* multiply-adds: of what takes longer, none is worth going to them */
 
 /* A matrix as the user gave it. */
 typedef struct given {
@@ -104,13 +108,31 @@ static given packed_or(const rnl_gemm_matrix *matrix, uint32_t slot, const rnl_p
     return (given){matrix, slot, buffer, offset, offsets};
 }
 
+static bool all_wait(const rnl_step_list *steps)
+{
+    for (size_t i = 0; i < steps->step_count; ++i)
+        if (!steps->steps[i].waits || !steps->steps[i].may_be_cut)
+            return false;
+    return true;
+}
+
+/* Small products that follow each other. */
+static rnl_status follow(rnl_stream *stream, const rnl_gemm *gemm, const rnl_gemm_plan *plan, uint32_t in_a_row)
+{
+    const rnl_gemm_desc *d = &gemm->form.desc;
+    const double work = (double)d->m * (double)d->n * (double)d->k * (double)d->batch;
+    if (in_a_row < FEWEST_IN_A_ROW || work > MOST_WORK || !all_wait(&plan->steps))
+        return rnl_team_end(stream);
+    return rnl_team_follow(stream);
+}
+
 rnl_status rnl_stream_gemm(rnl_stream *stream, rnl_gemm *gemm, const rnl_gemm_operands *operands)
 {
     rnl_gemm_operands o;
     rnl_gemm_mode mode;
     rnl_gemm_plan *plan;
     TRY(rnl_gemm_operands_of(stream, gemm, operands, &o));
-    TRY(rnl_stream_check(stream));
+    TRY(rnl_stream_check_only(stream));
     if (gemm->form.empty)
         return RNL_OK;
     TRY(rnl_gemm_mode_of(gemm, &o, &mode));
@@ -127,6 +149,9 @@ rnl_status rnl_stream_gemm(rnl_stream *stream, rnl_gemm *gemm, const rnl_gemm_op
     };
     TRY(write_constants(stream, gemm));
     TRY(push_all(stream, &o));
+    const uint32_t in_a_row = stream->products;
+    TRY(follow(stream, gemm, plan, in_a_row));
     TRY(enqueue(stream, gemm, plan, &o, matrices, sizeof matrices / sizeof *matrices));
+    stream->products = in_a_row < FEWEST_IN_A_ROW || stream->leave_team ? in_a_row + 1 : 0;
     return rnl_buffer_pull(stream, o.c, 0, o.c->size_bytes);
 }

@@ -100,19 +100,6 @@ static void check(const float got[ROWS * SIDE])
         ck_assert_float_eq_tol(got[i], expected[i], 1e-4f);
 }
 
-/* pocl's threads on x86-64: without a team the tests of it would test nothing. */
-static bool must_have_team(const rnl_device *device)
-{
-#if defined(__x86_64__)
-    const rnl_device_info *info = rnl_device_get_info(device);
-    return strcmp(info->platform, "Portable Computing Language") == 0 && strncmp(info->name, "pthread", 7) == 0 &&
-           info->compute_units >= 2 && info->compute_units <= 8;
-#else
-    (void)device;
-    return false;
-#endif
-}
-
 START_TEST(test_same_bits)
 {
     static float with[ROWS * SIDE], without[ROWS * SIDE];
@@ -128,7 +115,7 @@ START_TEST(test_same_bits)
         ck_assert_mem_eq(with, without, sizeof with);
     }
     check(with);
-    ck_assert(rnl_device_has_team(device) || !must_have_team(device));
+    ck_assert(rnl_device_has_team(device) || !test_must_have_team(device));
     if (rnl_device_has_team(device))
         ck_assert_uint_ge(rnl_device_team_launches(device), 19 * LAYERS); /* the first run is not all of it */
     close_place(&it);

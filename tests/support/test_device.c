@@ -109,3 +109,15 @@ void test_folder_remove(char *path)
         nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
     free(path);
 }
+
+bool test_must_have_team(const rnl_device *device)
+{
+#if defined(__x86_64__)
+    const rnl_device_info *info = rnl_device_get_info(device);
+    return strcmp(info->platform, "Portable Computing Language") == 0 && strncmp(info->name, "pthread", 7) == 0 &&
+           info->compute_units >= 2 && info->compute_units <= 8;
+#else
+    (void)device;
+    return false;
+#endif
+}

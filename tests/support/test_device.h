@@ -12,6 +12,9 @@ rnl_device *test_open_device_with(const rnl_device_options *options);
 /* The first other one there is, else the test's in a context of its own. */
 rnl_device *test_open_other_device(const rnl_device *device);
 
+/* Where its threads must be a team (kernel/team.h), or tests of that would test nothing: pocl's on x86-64. */
+bool test_must_have_team(const rnl_device *device);
+
 size_t test_pool_in_use(const rnl_device *device);
 /* Bytes that differ from place to place and from seed to seed. */
 void test_fill(unsigned char *bytes, size_t count, unsigned seed);
