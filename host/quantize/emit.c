@@ -207,6 +207,7 @@ static rnl_status add_nodes(emitter *e)
         if (rnl_edit_is(&e->q->nodes[i], "Constant") && !is_unused(e, &e->q->nodes[i]))
             rnl_wire_bytes(&constants, RNL_PB_GRAPH_NODE, e->q->nodes[i].bytes.data, e->q->nodes[i].bytes.size);
     others = e->body;
+    GOTO(others.status);
     rnl_text_add_bytes(&constants, others.data, others.length);
     e->body = constants;
     rnl_text_free(&others);
