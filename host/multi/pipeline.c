@@ -47,13 +47,16 @@ static void deliver(rnl_pipeline *pipeline)
         rnl_batch *batch = batch_at(pipeline, 0);
         rnl_complete_fn complete = batch->complete;
         void *user = batch->user;
+        rnl_trace *trace = batch->trace;
         const rnl_error error = batch->error;
+        batch->trace = NULL;
         if (error.status != RNL_OK)
             rnl_batch_take_back(batch);
         pipeline->first_batch = (pipeline->first_batch + 1) % pipeline->batch_count;
         pipeline->batches_under_way--;
         pthread_cond_broadcast(&pipeline->changed);
         pthread_mutex_unlock(&pipeline->lock);
+        rnl_trace_release(trace);
         inside = pipeline;
         complete(user, error.status == RNL_OK ? NULL : &error);
         inside = NULL;
@@ -353,6 +356,16 @@ size_t rnl_pipeline_get_stages(rnl_pipeline *pipeline, rnl_pipeline_stage *out_s
     return pipeline->stage_count;
 }
 
+void rnl_pipeline_trace(rnl_pipeline *pipeline, rnl_trace *trace)
+{
+    pthread_mutex_lock(&pipeline->lock);
+    rnl_trace *before = pipeline->trace;
+    pipeline->trace = rnl_trace_retain(trace);
+    pipeline->trace_turn = (rnl_trace_turn){0};
+    pthread_mutex_unlock(&pipeline->lock);
+    rnl_trace_release(before);
+}
+
 static rnl_status check_lost(const rnl_pipeline *pipeline)
 {
     for (size_t i = 0; i < pipeline->stage_count; i++)
@@ -412,7 +425,7 @@ rnl_status rnl_pipeline_submit(rnl_pipeline *pipeline, const rnl_tensor *inputs,
         pipeline->batches_under_way++;
         batch->number = ++pipeline->submitted;
         batch->bytes = count_bytes(inputs, input_count);
-        batch->trace = next_trace(pipeline);
+        batch->trace = rnl_trace_retain(next_trace(pipeline));
         push(pipeline, &pipeline->stages[0], batch);
     }
     pthread_mutex_unlock(&pipeline->lock);

@@ -42,7 +42,7 @@ typedef struct rnl_batch {
     bool is_cancelled, is_done;
     uint64_t number;  /* of the submissions, from 1 on */
     uint64_t bytes;   /* of the inputs */
-    rnl_trace *trace; /* borrowed from the pipeline: it is recorded there; or NULL */
+    rnl_trace *trace; /* retained: it is recorded there; or NULL */
 } rnl_batch;
 
 /* A thread of a stage, with the session that it runs. */

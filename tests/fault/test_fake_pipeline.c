@@ -281,6 +281,45 @@ START_TEST(copies_between_stages_are_recorded)
 }
 END_TEST
 
+/* From batch to batch; what was recorded stays. */
+START_TEST(what_is_recorded_can_change)
+{
+    static const size_t twice[2] = {0, 0};
+    rnl_trace *first, *second;
+    rnl_trace_stats stats;
+    rnl_pipeline *pipeline;
+    uint64_t recorded;
+    course c;
+    init_course(&c);
+    test_ok(rnl_trace_create(NULL, &first));
+    test_ok(rnl_trace_create(NULL, &second));
+    test_ok(create(twice, 2, &pipeline));
+    test_ok(run_batches(pipeline, &c));
+    rnl_pipeline_trace(pipeline, first);
+    init_course(&c);
+    test_ok(run_batches(pipeline, &c));
+    ck_assert_uint_eq(rnl_trace_get_runs(first, &recorded), BATCHES);
+    rnl_pipeline_trace(pipeline, second);
+    rnl_trace_get_stats(first, &stats);
+    const uint64_t commands = stats.commands, spans = stats.spans;
+    ck_assert_uint_gt(commands, 0);
+    rnl_trace_set_interval(second, 2);
+    init_course(&c);
+    test_ok(run_batches(pipeline, &c));
+    ck_assert_uint_eq(rnl_trace_get_runs(second, &recorded), BATCHES);
+    ck_assert_uint_eq(recorded, (BATCHES + 1) / 2);
+    rnl_pipeline_trace(pipeline, NULL);
+    rnl_trace_release(second);
+    init_course(&c);
+    test_ok(run_batches(pipeline, &c));
+    rnl_trace_get_stats(first, &stats);
+    ck_assert_uint_eq(stats.commands, commands);
+    ck_assert_uint_eq(stats.spans, spans);
+    rnl_trace_release(first);
+    rnl_pipeline_release(pipeline);
+}
+END_TEST
+
 /* Who was built before there were traces gives shorter options, with anything behind them. */
 START_TEST(options_without_a_trace)
 {
@@ -360,6 +399,7 @@ int main(void)
     tcase_add_loop_test(test_case, each_command_fails, 0, 3);
     tcase_add_loop_test(test_case, each_allocation_fails, 0, 3);
     tcase_add_loop_test(test_case, copies_between_stages_are_recorded, 0, 2);
+    tcase_add_test(test_case, what_is_recorded_can_change);
     tcase_add_test(test_case, options_without_a_trace);
     tcase_add_loop_test(test_case, a_device_is_lost, 0, 6);
     tcase_add_loop_test(test_case, late_commands_and_a_close_in_the_middle, 0, 3);

@@ -86,6 +86,13 @@ RNL_API RNL_NODISCARD rnl_status rnl_pipeline_run(rnl_pipeline *pipeline, const 
                                                   rnl_tensor *outputs, size_t output_count);
 /* Blocks until all batches submitted so far have been completed. Not from `complete`. */
 RNL_API void rnl_pipeline_wait(rnl_pipeline *pipeline);
+/*
+ * From the next batch on, what is done for batches is recorded in this trace, as with the option of that name; NULL: no
+ * longer. Where a track cannot be made, batches go on without. The pipeline may hold a trace until it is released. Any
+ * thread.
+ */
+RNL_API void rnl_pipeline_trace(rnl_pipeline *pipeline, rnl_trace *trace);
+
 /* What is under way ends with RNL_CANCELLED, unless it has got through. Any thread. */
 RNL_API void rnl_pipeline_cancel(rnl_pipeline *pipeline);
 
