@@ -46,12 +46,11 @@ rnl_exit rnl_job_open_pipeline(struct rnl_job *job, size_t count)
 void rnl_piped_print_stages(const rnl_piped *piped, FILE *out)
 {
     rnl_pipeline_stage stages[RNL_PIPELINE_MOST_DEVICES];
-    char name[RNL_CLI_NAME_BYTES];
+    char name[RNL_CLI_NAME_BYTES], spec[RNL_DEVICE_SPEC_BYTES];
     const size_t count = rnl_pipeline_get_stages(piped->pipeline, stages, RNL_PIPELINE_MOST_DEVICES);
     for (size_t i = 0; i < count; i++) {
-        const rnl_device_info *info = rnl_device_get_info(piped->devices[stages[i].device]);
-        fprintf(out, "stage %zu on %u:%u: %zu nodes from '%s' on, %.1f MiB of weights, %.3f MiB come in, %.3f ms %s\n",
-                i, (unsigned)info->platform_index, (unsigned)info->device_index, stages[i].node_count,
+        fprintf(out, "stage %zu on %s: %zu nodes from '%s' on, %.1f MiB of weights, %.3f MiB come in, %.3f ms %s\n", i,
+                rnl_device_spec(piped->devices[stages[i].device], spec), stages[i].node_count,
                 rnl_cli_clean(stages[i].first_name, name, sizeof name), (double)stages[i].weight_bytes / 0x1p20,
                 (double)stages[i].crossing_bytes / 0x1p20, stages[i].expected_ns * 1e-6,
                 stages[i].is_measured ? "measured" : "estimated");

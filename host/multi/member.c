@@ -15,9 +15,8 @@ rnl_status rnl_member_open(rnl_multi *multi, rnl_device *device, const rnl_multi
     member->multi = multi;
     member->device = rnl_device_retain(device);
     member->last = &member->first;
-    snprintf(member->name, sizeof member->name, "%s (%u:%u)", info->name, (unsigned)info->platform_index,
-             (unsigned)info->device_index);
     rnl_device_spec(device, member->spec);
+    snprintf(member->name, sizeof member->name, "%s (%s)", info->name, member->spec);
     member->in_flight = info->unified_memory ? 1 : IN_FLIGHT_WITH_COPIES;
     if (options->in_flight)
         member->in_flight = options->in_flight;

@@ -45,7 +45,7 @@ typedef struct rnl_member {
     rnl_multi *multi;
     rnl_device *device; /* retained */
     rnl_model *model;
-    char name[160]; /* "NVIDIA H200 (0:0)" */
+    char name[200]; /* "NVIDIA H200 (0:0/2.1)" */
     char spec[RNL_DEVICE_SPEC_BYTES];
     size_t in_flight;
     rnl_session **idle; /* room for in_flight */

@@ -71,20 +71,21 @@ static void deliver(rnl_pipeline *pipeline)
 
 static rnl_status name_stage(const rnl_lane *lane, rnl_status status)
 {
-    const rnl_device_info *info = rnl_device_get_info(lane->stage->model->device);
-    return rnl_error_add(status, "stage %zu of %zu, on %s (%u:%u)", (size_t)(lane->stage - lane->pipeline->stages),
-                         lane->pipeline->stage_count, info->name, (unsigned)info->platform_index,
-                         (unsigned)info->device_index);
+    const rnl_device *device = lane->stage->model->device;
+    char spec[RNL_DEVICE_SPEC_BYTES];
+    return rnl_error_add(status, "stage %zu of %zu, on %s (%s)", (size_t)(lane->stage - lane->pipeline->stages),
+                         lane->pipeline->stage_count, rnl_device_get_info(device)->name, rnl_device_spec(device, spec));
 }
 
 static rnl_status fail_lost(const rnl_pipeline *pipeline, const rnl_pipe_stage *stage)
 {
-    const rnl_device_info *info = rnl_device_get_info(pipeline->devices[stage->info.device]);
+    const rnl_device *device = pipeline->devices[stage->info.device];
+    char spec[RNL_DEVICE_SPEC_BYTES];
     const char *end = strchr(stage->loss.message, '\n');
     const size_t length = end ? (size_t)(end - stage->loss.message) : strlen(stage->loss.message);
-    return FAIL(RNL_UNAVAILABLE, "the pipeline has lost the device of stage %zu of %zu, %s (%u:%u): %.*s",
-                (size_t)(stage - pipeline->stages), pipeline->stage_count, info->name, (unsigned)info->platform_index,
-                (unsigned)info->device_index, (int)length, stage->loss.message);
+    return FAIL(RNL_UNAVAILABLE, "the pipeline has lost the device of stage %zu of %zu, %s (%s): %.*s",
+                (size_t)(stage - pipeline->stages), pipeline->stage_count, rnl_device_get_info(device)->name,
+                rnl_device_spec(device, spec), (int)length, stage->loss.message);
 }
 
 /* Planning for what crosses is a part of it. */

@@ -135,9 +135,10 @@ static rnl_status open_stage(rnl_pipeline *pipeline, const rnl_stage_plan *plan,
 
 static rnl_status fail_stage(const rnl_pipeline *pipeline, size_t device, rnl_status status)
 {
-    const rnl_device_info *info = rnl_device_get_info(pipeline->devices[device]);
-    return rnl_error_add(status, "opening stage %zu on %s (%u:%u)", pipeline->stage_count - 1, info->name,
-                         (unsigned)info->platform_index, (unsigned)info->device_index);
+    char spec[RNL_DEVICE_SPEC_BYTES];
+    return rnl_error_add(status, "opening stage %zu on %s (%s)", pipeline->stage_count - 1,
+                         rnl_device_get_info(pipeline->devices[device])->name,
+                         rnl_device_spec(pipeline->devices[device], spec));
 }
 
 /* ---- from stage to stage ----------------------------------------------------------------------------------------- */

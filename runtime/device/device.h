@@ -79,8 +79,4 @@ struct rnl_device {
     atomic_bool copies_known;
 };
 
-#define RNL_DEVICE_SPEC_BYTES 64
-/* What names it among the others, share and all: "0:0", "0:0/2.1", "0:0/numa1", "0:0, 3 of 8 units". Returns `out`. */
-RNL_API const char *rnl_device_spec(const rnl_device *device, char out[RNL_DEVICE_SPEC_BYTES]);
-
 #endif

@@ -202,8 +202,10 @@ class TraceTest(CommandTest):
 
     def test_pipeline(self):
         pair = self.pair()
-        self.succeed("run", self.chain(), "--shape", "9x128", "--device", ",".join(pair), "--pipeline", "--repeat", "3",
-                     "--trace", "trace.json")
+        result = self.succeed("run", self.chain(), "--shape", "9x128", "--device", ",".join(pair), "--pipeline", "--repeat",
+                              "3", "--trace", "trace.json")
+        for i, spec in enumerate(pair):
+            self.assertRegex(result.line(f"stage {i} "), f"^stage {i} on {spec}: ")
         trace = self.read()
         self.check_schema(trace)
         host, tracks = self.slices(trace)

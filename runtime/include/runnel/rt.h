@@ -245,6 +245,9 @@ RNL_API rnl_device *rnl_device_retain(rnl_device *device);
 RNL_API void rnl_device_release(rnl_device *device);
 /* Borrowed, valid as long as the device. */
 RNL_API const rnl_device_info *rnl_device_get_info(const rnl_device *device);
+#define RNL_DEVICE_SPEC_BYTES 64
+/* What names it among the others, share and all: "0:0", "0:0/2.1", "0:0/numa1", "0:0, 3 of 8 units". Returns `out`. */
+RNL_API const char *rnl_device_spec(const rnl_device *device, char out[RNL_DEVICE_SPEC_BYTES]);
 
 typedef struct rnl_device_stats {
     size_t pool_in_use_bytes, pool_reserved_bytes, pool_peak_bytes, pool_budget_bytes;
