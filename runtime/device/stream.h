@@ -44,8 +44,7 @@ RNL_API void rnl_stream_enter(rnl_stream *stream);
 RNL_API RNL_NODISCARD rnl_status rnl_stream_check(rnl_stream *stream);
 /* The same before what may not go there. */
 RNL_NODISCARD rnl_status rnl_stream_check_only(rnl_stream *stream);
-/* What is enqueued on its queue from here on comes behind all that was launched before; failures become the stream's.
- */
+/* What is enqueued on its queue from now on comes behind all launches before it; failures become the stream's. */
 void rnl_stream_rejoin(rnl_stream *stream);
 /* Keeps the calling thread's error as the stream's failure if it is the first; returns `status`. RNL_OK is ignored. */
 RNL_API rnl_status rnl_stream_fail(rnl_stream *stream, rnl_status status);
