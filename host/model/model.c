@@ -353,6 +353,14 @@ static size_t count_weight_bytes(rnl_model *model)
     return bytes;
 }
 
+uint64_t rnl_model_plans_built(rnl_model *model)
+{
+    pthread_mutex_lock(&model->plans.lock);
+    const uint64_t built = model->plans.plans_built;
+    pthread_mutex_unlock(&model->plans.lock);
+    return built;
+}
+
 void rnl_model_get_stats(rnl_model *model, rnl_model_stats *out_stats)
 {
     *out_stats = (rnl_model_stats){.weight_bytes = count_weight_bytes(model)};

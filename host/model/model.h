@@ -37,6 +37,8 @@ RNL_NODISCARD rnl_status rnl_model_open_dry(rnl_graph *graph, rnl_device *device
 RNL_NODISCARD rnl_status rnl_model_get_plan(rnl_model *model, const rnl_plan_request *request, rnl_plan **out_plan);
 /* Of a graph that one of the nodes has. */
 rnl_model *rnl_model_inner(const rnl_model *model, const rnl_graph *graph);
+/* How many were new so far. */
+uint64_t rnl_model_plans_built(rnl_model *model);
 /* The same from the graph's start, for its inputs in their order. */
 RNL_NODISCARD rnl_status rnl_model_get_first_plan(rnl_model *model, const rnl_tensor_desc *inputs, rnl_plan **out_plan);
 

@@ -184,13 +184,13 @@ static rnl_status execute_traced(rnl_session *session, const rnl_tensor *inputs,
     if (session->is_recorded || before == session->trace)
         rnl_trace_use(session->is_recorded ? session->trace : NULL);
     rnl_stream_look_at_clocks(session->stream);
-    const uint64_t start = rnl_trace_now();
+    const uint64_t plans = rnl_model_plans_built(session->model), start = rnl_trace_now();
     const rnl_status status = execute(session, inputs, input_count, outputs, output_count);
     if (session->is_recorded)
         rnl_trace_span(session->trace, "run", start);
     rnl_trace_use(before);
     if (!session->is_profiled)
-        rnl_session_note_run(session, status, start);
+        rnl_session_note_run(session, status, start, rnl_model_plans_built(session->model) != plans);
     return status;
 }
 

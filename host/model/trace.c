@@ -94,13 +94,13 @@ void rnl_session_choose_stream(rnl_session *session)
 }
 
 /* Asking for the times is a part of what recording costs, and no part of the run's span. */
-void rnl_session_note_run(rnl_session *session, rnl_status status, uint64_t start_ns)
+void rnl_session_note_run(rnl_session *session, rnl_status status, uint64_t start_ns, bool has_planned)
 {
     if (!rnl_trace_is_automatic(session->trace))
         return;
     if (session->is_recorded)
         rnl_stream_ask_times(session->stream);
-    if (!session->is_told && status == RNL_OK)
+    if (!session->is_told && status == RNL_OK && !has_planned)
         rnl_trace_cost_add(&session->trace_cost, session->is_recorded, (uintptr_t)session->bound,
                            rnl_trace_now() - start_ns);
 }

@@ -16,8 +16,8 @@ void rnl_session_name_track(rnl_session *session, const char *format, ...) RNL_P
 void rnl_session_record(rnl_session *session, rnl_trace *trace);
 /* Between runs: takes the stream that the next one is to have. */
 void rnl_session_choose_stream(rnl_session *session);
-/* After a run of a session with a trace. */
-void rnl_session_note_run(rnl_session *session, rnl_status status, uint64_t start_ns);
+/* After a run of a session with a trace. One that planned says nothing of what recording costs. */
+void rnl_session_note_run(rnl_session *session, rnl_status status, uint64_t start_ns, bool has_planned);
 /* Before the steps of the bound plan, and before each of them. Nothing where the session is not traced. */
 void rnl_session_name_steps(rnl_session *session);
 void rnl_session_name_step(rnl_session *session, size_t step);

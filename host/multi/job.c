@@ -104,13 +104,6 @@ static rnl_status run_session(rnl_session *session, rnl_job *job)
     return status;
 }
 
-static uint64_t plans_built(rnl_member *member)
-{
-    rnl_model_stats stats;
-    rnl_model_get_stats(member->model, &stats);
-    return stats.plans_built;
-}
-
 static rnl_status run_recorded(const rnl_member *member, rnl_session *session, rnl_job *job)
 {
     char name[RNL_DEVICE_SPEC_BYTES + 40];
@@ -138,10 +131,10 @@ static rnl_status run_on(rnl_member *member, rnl_job *job)
     TRY(rnl_member_take_session(member, &session), "on %s", member->name);
     rnl_member_start_job(member, job);
     pthread_mutex_unlock(&multi->lock);
-    const uint64_t plans = plans_built(member), start = rnl_clock_ns();
+    const uint64_t plans = rnl_model_plans_built(member->model), start = rnl_clock_ns();
     const rnl_status status = job->trace ? run_recorded(member, session, job) : run_unrecorded(session, job);
     const uint64_t elapsed = rnl_clock_ns() - start;
-    const bool has_planned = plans_built(member) != plans;
+    const bool has_planned = rnl_model_plans_built(member->model) != plans;
     pthread_mutex_lock(&multi->lock);
     rnl_member_give_session(member, session);
     if (multi->trace && status == RNL_OK && !has_planned)

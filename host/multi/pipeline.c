@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "model/model.h"
 #include "model/trace.h"
 #include <stddef.h>
 #include <stdio.h>
@@ -140,12 +141,14 @@ static void serve(rnl_lane *lane, rnl_batch *batch)
     const bool is_lost = stage->is_lost, is_cancelled = batch->is_cancelled;
     uint64_t ns;
     pthread_mutex_unlock(&pipeline->lock);
+    const uint64_t plans = rnl_model_plans_built(stage->model);
     const rnl_status status = run_stage(lane, batch, is_lost, is_cancelled, &ns);
+    const bool has_planned = rnl_model_plans_built(stage->model) != plans;
     const bool found_lost = status != RNL_OK && !is_lost && rnl_device_is_lost(stage->model->device);
     pthread_mutex_lock(&pipeline->lock);
     stage->info.run_count += ns > 0;
     stage->info.busy_ns += ns;
-    if (status == RNL_OK && pipeline->trace)
+    if (status == RNL_OK && pipeline->trace && !has_planned)
         rnl_trace_cost_add(&stage->trace_cost, batch->trace, batch->bytes, ns);
     if (status != RNL_OK)
         note_failure(lane, batch, found_lost);
