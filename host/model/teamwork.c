@@ -63,7 +63,7 @@ void rnl_teamwork_begin(rnl_session *session)
         return;
     if (!is_forced) {
         work->now = find(work, session->bound);
-        work->launches_before = rnl_device_team_launches(device);
+        work->launches_before = session->stream->team_launches;
         work->start_ns = rnl_clock_ns();
     }
     if (is_forced || is_wanted(work->now))
@@ -100,7 +100,7 @@ void rnl_teamwork_end(rnl_session *session)
         return;
     const int trial = trial_of(record);
     /* Others may have had the threads, or steps may be timed one by one: that is no trial. */
-    if (trial % 2 == 1 && rnl_device_team_launches(session->model->device) == work->launches_before)
+    if (trial % 2 == 1 && session->stream->team_launches == work->launches_before)
         return;
     if (trial >= 0)
         note(record, (uint32_t)trial, rnl_clock_ns() - work->start_ns);

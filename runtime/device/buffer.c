@@ -192,6 +192,7 @@ rnl_status rnl_buffer_map(rnl_stream *stream, rnl_buffer *buffer, void **out_hos
 
 rnl_status rnl_buffer_unmap(rnl_stream *stream, rnl_buffer *buffer, void *host)
 {
+    rnl_stream_rejoin(stream);
     cl_int code = clEnqueueUnmapMemObject(stream->queue, buffer->memory, host, 0, NULL,
                                           rnl_stream_begin(stream, RNL_TRACE_UNMAP, buffer->size_bytes));
     if (rnl_cl_fault_pending())

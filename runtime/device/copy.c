@@ -77,6 +77,7 @@ rnl_status rnl_buffer_push(rnl_stream *stream, const rnl_buffer *buffer, size_t 
 {
     if (!rnl_buffer_has_two_sides(buffer))
         return RNL_OK;
+    rnl_stream_rejoin(stream);
     return put_host_side(stream, buffer, offset_bytes, buffer, offset_bytes, size_bytes);
 }
 
@@ -84,6 +85,7 @@ rnl_status rnl_buffer_pull(rnl_stream *stream, const rnl_buffer *buffer, size_t 
 {
     if (!rnl_buffer_has_two_sides(buffer))
         return RNL_OK;
+    rnl_stream_rejoin(stream);
     return take(stream, host_at(buffer, offset_bytes), buffer, offset_bytes, size_bytes);
 }
 

@@ -71,6 +71,7 @@ rnl_status rnl_stream_wait(rnl_stream *stream, rnl_event *event)
     TRY(rnl_stream_check(stream));
     if (event->fates.items[0] == stream->fate)
         return RNL_OK;
+    stream->waits_outside = true;
     /* Drivers run what waits on a failed event: failures are handed on here, and whenever the stream is looked at. */
     TRY(rnl_fates_add_all(&stream->waits_for, &event->fates));
     TRY(rnl_stream_check(stream));

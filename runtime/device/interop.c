@@ -142,6 +142,7 @@ cl_command_queue rnl_stream_get_cl_queue(rnl_stream *stream)
 {
     share(stream->device);
     rnl_stream_rejoin(stream);
+    stream->team = NULL;
     stream->is_handed_out = true;
     return stream->queue;
 }
@@ -158,6 +159,7 @@ rnl_status rnl_stream_wait_cl_event(rnl_stream *stream, cl_event event)
     if (context != stream->device->context)
         return FAIL(RNL_INVALID_ARGUMENT, "the event to wait for is of another context than the stream's of %s",
                     stream->device->info.name);
+    stream->waits_outside = true;
     return rnl_stream_fail(stream, CL(clEnqueueBarrierWithWaitList(stream->queue, 1, &event, NULL)));
 }
 

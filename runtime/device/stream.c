@@ -187,7 +187,7 @@ rnl_status rnl_stream_synchronize(rnl_stream *stream)
     rnl_status status = finish(stream);
     rnl_mover_wait(stream);
     rnl_pool_order_done(stream, released);
-    stream->has_turns = false;
+    stream->has_turns = stream->waits_outside = false;
     rnl_trace_stop(start, "wait");
     if (stream->track)
         rnl_track_synchronized(stream->track);

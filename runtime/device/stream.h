@@ -18,11 +18,13 @@ struct rnl_stream {
     bool is_inside;          /* of the device's gate: kernels were launched and not waited for yet */
     struct rnl_mover *mover; /* mover.h; NULL until there was a job */
     bool has_turns;          /* since it was synchronised last: see mover.h */
+    bool waits_outside;      /* for what is not the stream's own, since it was synchronised last */
     bool is_watched;         /* each launch and copy is waited for: watch.h */
     cl_event *event;         /* where the next launches leave their events; NULL: nowhere */
     bool is_handed_out;      /* its queue: others enqueue there unseen */
     uint32_t products;       /* matrix products that followed each other, with nothing else in between */
     struct rnl_team *team;   /* kernel/team.c's: which may take launches; NULL: none */
+    uint64_t team_launches;  /* that it took so far */
     rnl_status (*leave_team)(rnl_stream *stream); /* while it has taken some: makes the queue wait for it */
     struct rnl_gemm_cache *gemms; /* ops/gemm_api_cache.c's, which sets the hook that waits for its products */
     void (*free_gemms)(rnl_stream *stream);

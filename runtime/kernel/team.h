@@ -40,15 +40,16 @@ RNL_API void rnl_team_begin(rnl_stream *stream);
 RNL_API RNL_NODISCARD rnl_status rnl_team_end(rnl_stream *stream);
 /*
  * Before a short launch that follows others with nothing in between: begins, or ends where threads of the team keep
- * falling asleep, which says that others want their processors. Then it stays out for some thousand of such calls.
+ * falling asleep, which says that others want their processors. Then some hundred such calls are in vain.
  */
 RNL_NODISCARD rnl_status rnl_team_follow(rnl_stream *stream);
 
 /*
  * Enqueues a part of the range on each thread's queue, with the other arguments set before. *out_taken is false, and
  * nothing is enqueued, where the team does not take it: there is none, the range cannot be cut, another team has these
- * threads at the moment, or each command of the stream is timed or watched. Failures become the stream's. In a trace a
- * launch is the first thread's part of it, with the time that it waits for others.
+ * threads at the moment, the stream waits for what is not its own, or each of its commands is timed or watched.
+ * Failures become the stream's. In a trace a launch is the first thread's part of it, with the time that it waits for
+ * others.
  */
 RNL_NODISCARD rnl_status rnl_team_launch(rnl_stream *stream, rnl_team_kernel *kernel, const rnl_range *range,
                                          bool *out_taken);

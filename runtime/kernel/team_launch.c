@@ -87,7 +87,8 @@ static rnl_status enter(rnl_stream *stream, bool *out_inside)
 {
     rnl_team *team = stream->team;
     *out_inside = false;
-    if (!rnl_team_claim(team))
+    /* All that the team does from here on would wait for it, other streams' launches too. */
+    if (stream->waits_outside || stream->has_turns || !rnl_team_claim(team))
         return RNL_OK;
     pthread_mutex_lock(&team->lock);
     const rnl_status status = wait_for_stream(team, stream);
@@ -119,8 +120,8 @@ rnl_status rnl_team_end(rnl_stream *stream)
 
 #define LOOK_AFTER 256      /* launches */
 #define MOST_ASLEEP_NS 20e3 /* a launch; a team saves some 15 us of it */
-#define FIRST_REST 512u     /* calls; twice as many for the next, fewer after launches that did not sleep; up to … */
-#define LONGEST_REST 65536u
+#define FIRST_REST 128u     /* calls; twice as many for the next, fewer after launches that did not sleep; up to … */
+#define LONGEST_REST 16384u
 
 static uint64_t processor_clock(void)
 {
@@ -157,7 +158,7 @@ static void look(rnl_team *team)
         team->rest -= team->rest / 4;
         return;
     }
-    team->rest = team->rest < FIRST_REST ? FIRST_REST : team->rest < LONGEST_REST ? 2 * team->rest : LONGEST_REST;
+    team->rest = team->rest < FIRST_REST ? FIRST_REST : team->rest < LONGEST_REST / 2 ? 2 * team->rest : LONGEST_REST;
     atomic_store_explicit(&team->rests, team->rest, memory_order_relaxed);
 }
 
@@ -304,6 +305,7 @@ rnl_status rnl_team_launch(rnl_stream *stream, rnl_team_kernel *kernel, const rn
     if (status == RNL_OK) {
         atomic_fetch_add_explicit(&stream->device->kernels_launched, 1, memory_order_relaxed);
         atomic_fetch_add_explicit(&stream->device->team_launches, 1, memory_order_relaxed);
+        stream->team_launches++;
     }
     return rnl_stream_fail(stream, status);
 }

@@ -24,7 +24,7 @@ struct rnl_team {
     uint32_t wanted;                                 /* of the counter, when all that is enqueued has been done */
     uint32_t launched;                               /* since it was looked at last … */
     uint64_t looked_ns, looked_cycles, slept_cycles; /* … then, and what threads had slept */
-    atomic_uint rests; /* so many more products are left to the streams' queues; atomic: read without the lock */
+    atomic_uint rests; /* so many more calls of rnl_team_follow are in vain; atomic: read without the lock */
     uint32_t rest;     /* how long the last rest was */
     _Alignas(64) uint32_t words[RNL_TEAM_WORDS]; /* clkernels/team.clh */
 };

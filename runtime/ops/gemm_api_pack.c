@@ -2,6 +2,7 @@
 /* Packing an operand for the products that follow. */
 #include "base/memory.h"
 #include "base/status.h"
+#include "kernel/team.h"
 #include "ops/gemm_api.h"
 
 typedef struct packing {
@@ -80,6 +81,7 @@ rnl_status rnl_stream_gemm_pack(rnl_stream *stream, rnl_gemm *gemm, rnl_gemm_sid
     *out_packed = NULL;
     TRY(rnl_gemm_operands_of(stream, gemm, operands, &o));
     TRY(rnl_stream_check(stream));
+    TRY(rnl_team_end(stream)); /* the steps that pack follow nothing */
     TRY(find_source(&o, &p));
     TRY(rnl_alloc(1, sizeof *packed, &packed));
     atomic_init(&packed->references, 1);

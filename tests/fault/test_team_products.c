@@ -3,7 +3,7 @@
  * Matrix products that follow each other, by a team of threads: right beside everything else that a stream does, and
  * where calls fail. Where the device has no team everything runs the usual way, and must do as well.
  */
-#include "kernel/team.h"
+#include "kernel/team_parts.h"
 #include "support/fault.h"
 #include "support/test_device.h"
 #include <runnel/gemm.h>
@@ -237,6 +237,82 @@ START_TEST(test_across_streams)
 }
 END_TEST
 
+/* A stream that waits for the host holds up no other's products. */
+START_TEST(test_one_waits)
+{
+    rnl_device *device = test_open_device();
+    chain it = open_chain(device), other = open_chain(device);
+    cl_int code;
+    test_ok(turn(&other, 0, COUNT));
+    get_row(&other, COUNT);
+    put_row(&other);
+    cl_event gate = clCreateUserEvent(rnl_device_get_cl_context(device), &code);
+    ck_assert_int_eq(code, CL_SUCCESS);
+    test_ok(rnl_stream_wait_cl_event(it.stream, gate));
+    test_ok(turn(&it, 0, COUNT));
+    test_ok(turn(&other, 0, COUNT));
+    get_row(&other, COUNT);
+    ck_assert_int_eq(clSetUserEventStatus(gate, CL_COMPLETE), CL_SUCCESS);
+    get_row(&it, COUNT);
+    clReleaseEvent(gate);
+    close_chain(&it);
+    close_chain(&other);
+    rnl_device_release(device);
+}
+END_TEST
+
+/* Where threads have slept for long they are left alone for some time, and then they are tried again. */
+START_TEST(test_rests)
+{
+    rnl_device *device = test_open_device();
+    chain it = open_chain(device);
+    unsetenv("RUNNEL_TEAM");
+    test_ok(turn(&it, 0, COUNT)); /* each kernel has been launched as a whole */
+    get_row(&it, COUNT);
+    if (rnl_device_has_team(device)) {
+        rnl_team *team = device->team;
+        const uint64_t hour = UINT64_C(10000000000000); /* of cycles; at 2.8 GHz */
+        __atomic_fetch_add((uint64_t *)(void *)&team->words[2], hour, __ATOMIC_SEQ_CST);
+        for (int i = 0; i < 10; i++) {
+            put_row(&it);
+            test_ok(turn(&it, 0, COUNT));
+            get_row(&it, COUNT);
+        }
+        const unsigned rests = atomic_load(&team->rests);
+        ck_assert_uint_gt(rests, 0);
+        const uint64_t before = it.stream->team_launches;
+        test_ok(turn(&it, 0, COUNT));
+        test_ok(rnl_stream_synchronize(it.stream));
+        ck_assert_uint_eq(it.stream->team_launches, before);
+        ck_assert_uint_lt(atomic_load(&team->rests), rests);
+        atomic_store(&team->rests, 1);
+        test_ok(turn(&it, 0, COUNT));
+        test_ok(rnl_stream_synchronize(it.stream));
+        ck_assert_uint_gt(it.stream->team_launches, before);
+    }
+    close_chain(&it);
+    rnl_device_release(device);
+}
+END_TEST
+
+static rnl_status pack_factor(const chain *it)
+{
+    rnl_gemm_desc desc = RNL_GEMM_DESC_INIT;
+    rnl_gemm_operands operands = RNL_GEMM_OPERANDS_INIT;
+    rnl_gemm *gemm;
+    rnl_packed *packed = NULL;
+    desc.m = 1, desc.n = desc.k = SIDE;
+    operands.b = it->factor;
+    test_ok(rnl_gemm_create(it->device, &desc, &gemm));
+    rnl_status status = RNL_OK;
+    for (int i = 0; i < 2 && status == RNL_OK; i++) {
+        status = rnl_stream_gemm_pack(it->stream, gemm, RNL_GEMM_SIDE_B, &operands, &packed);
+        rnl_packed_release(packed);
+    }
+    rnl_gemm_release(gemm);
+    return status;
+}
+
 /* Others may enqueue there without this library's knowing. */
 START_TEST(test_handed_out)
 {
@@ -246,6 +322,7 @@ START_TEST(test_handed_out)
     test_ok(turn(&it, 0, COUNT / 2));
     cl_command_queue queue = rnl_stream_get_cl_queue(it.stream);
     const uint64_t before = rnl_device_team_launches(device);
+    test_ok(pack_factor(&it));
     test_ok(turn(&it, COUNT / 2, COUNT / 2));
     ck_assert_int_eq(
         clEnqueueReadBuffer(queue, rnl_buffer_get_cl_mem(it.rows[0]), CL_TRUE, 0, sizeof row, row, 0, NULL, NULL),
@@ -301,6 +378,8 @@ int main(void)
     tcase_add_test(tcase, test_alone);
     tcase_add_test(tcase, test_released_in_order);
     tcase_add_test(tcase, test_across_streams);
+    tcase_add_test(tcase, test_one_waits);
+    tcase_add_test(tcase, test_rests);
     tcase_add_test(tcase, test_handed_out);
     tcase_add_test(tcase, test_every_call);
     suite_add_tcase(suite, tcase);
