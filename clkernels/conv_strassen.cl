@@ -46,16 +46,6 @@ typedef FLOATV loose_vector __attribute__((aligned(4)));
 #ifndef FETCH
 #define FETCH(row, floats)
 #endif
-// The weights come from memory as one stretch, which hardware follows page by page only. With 16 registers an instruction
-// a step is all that costs less than it hides.
-#ifdef __has_builtin
-#if V == 8 && __has_builtin(__builtin_prefetch)
-#define FETCH_WEIGHTS(at) __builtin_prefetch((at) + 512, 0, 2);
-#endif
-#endif
-#ifndef FETCH_WEIGHTS
-#define FETCH_WEIGHTS(at)
-#endif
 typedef struct fetched {
     ulong row[ROWS];        // where rows begin
     int first, last, floats; // lines of a row, and how far they are apart

@@ -106,16 +106,6 @@ static inline void turn_tile(__global const SRC_T *pixel[36], int channels, __gl
     }
 }
 
-// Weights of many channels come from memory, as one stretch that hardware follows page by page only.
-#ifdef __has_builtin
-#if V == 8 && __has_builtin(__builtin_prefetch)
-#define FETCH_WEIGHTS(at) __builtin_prefetch((at) + 512, 0, 2);
-#endif
-#endif
-#ifndef FETCH_WEIGHTS
-#define FETCH_WEIGHTS(at)
-#endif
-
 // One matrix of a slab times one of the weights: `pieces` of 16 channels. Sums of 64 channels are added up in memory: one
 // sum over all of them would have twice the error.
 static inline void multiply(__global const float *slab, __global const float *const weight[NB], int pieces,
