@@ -55,18 +55,17 @@ void rnl_teamwork_begin(rnl_session *session)
 {
     rnl_teamwork *work = &session->teamwork;
     rnl_device *device = session->model->device;
-    const char *wish = getenv("RUNNEL_TEAM");
-    const bool is_forced = wish && strcmp(wish, "on") == 0, is_off = wish && strcmp(wish, "off") == 0;
+    const rnl_team_wish wish = rnl_team_get_wish();
     work->now = NULL;
-    if (is_off || session->is_profiled || session->bound->steps.step_count < FEWEST_STEPS ||
+    if (wish == RNL_TEAM_OFF || session->is_profiled || session->bound->steps.step_count < FEWEST_STEPS ||
         !rnl_device_has_team(device))
         return;
-    if (!is_forced) {
+    if (wish != RNL_TEAM_ON) {
         work->now = find(work, session->bound);
         work->launches_before = session->stream->team_launches;
         work->start_ns = rnl_clock_ns();
     }
-    if (is_forced || is_wanted(work->now))
+    if (wish == RNL_TEAM_ON || is_wanted(work->now))
         rnl_team_begin(session->stream);
 }
 

@@ -98,12 +98,19 @@ size_t rnl_team_offset(const rnl_device *device, const rnl_range *range)
     return atomic_load(&device->team_is_known) && device->team && rnl_team_can_cut(range) ? RNL_TEAM_FIRST_ID : 0;
 }
 
-static bool may_have(const rnl_device *device)
+rnl_team_wish rnl_team_get_wish(void)
 {
     const char *wish = getenv("RUNNEL_TEAM");
+    if (wish && strcmp(wish, "off") == 0)
+        return RNL_TEAM_OFF;
+    return wish && strcmp(wish, "on") == 0 ? RNL_TEAM_ON : RNL_TEAM_AS_MEASURED;
+}
+
+static bool may_have(const rnl_device *device)
+{
     const bool is_known = !device->parent_id || (device->part && device->part->kind == RNL_SHARE_UNITS);
     return is_pocl(device) && !device->runs_in_caller && is_known && device->info.compute_units >= 2 &&
-           device->info.compute_units <= RNL_TEAM_MOST_THREADS && !(wish && strcmp(wish, "off") == 0);
+           device->info.compute_units <= RNL_TEAM_MOST_THREADS && rnl_team_get_wish() != RNL_TEAM_OFF;
 }
 
 void rnl_team_finish(const rnl_team *team)

@@ -35,6 +35,10 @@ const char *rnl_team_define(const rnl_device *device, const char *file);
  */
 size_t rnl_team_offset(const rnl_device *device, const rnl_range *range);
 
+/* RUNNEL_TEAM's value, read anew each time. */
+typedef enum rnl_team_wish { RNL_TEAM_AS_MEASURED, RNL_TEAM_OFF, RNL_TEAM_ON } rnl_team_wish;
+RNL_API rnl_team_wish rnl_team_get_wish(void);
+
 /* Nothing happens where the device has no team. Not while another begin has no end. */
 RNL_API void rnl_team_begin(rnl_stream *stream);
 RNL_API RNL_NODISCARD rnl_status rnl_team_end(rnl_stream *stream);

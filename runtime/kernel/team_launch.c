@@ -5,7 +5,6 @@
 #include "kernel/team_cut.h"
 #include "kernel/team_parts.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #define MOST_WAITING (1u << 20) /* groups of a launch: the counter's numbers are far less than half of it apart */
@@ -172,9 +171,9 @@ static bool takes_a_rest(rnl_team *team)
 
 rnl_status rnl_team_follow(rnl_stream *stream)
 {
-    const char *wish = getenv("RUNNEL_TEAM");
-    rnl_team *team = stream->is_handed_out ? NULL : rnl_team_of(stream->device);
-    if (!team || ((!wish || strcmp(wish, "on") != 0) && takes_a_rest(team)))
+    const rnl_team_wish wish = rnl_team_get_wish();
+    rnl_team *team = stream->is_handed_out || wish == RNL_TEAM_OFF ? NULL : rnl_team_of(stream->device);
+    if (!team || (wish != RNL_TEAM_ON && takes_a_rest(team)))
         return rnl_team_end(stream);
     rnl_team_begin(stream);
     return RNL_OK;

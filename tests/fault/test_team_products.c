@@ -123,6 +123,12 @@ START_TEST(test_in_a_row)
     test_ok(turn(&it, 0, COUNT));
     get_row(&it, COUNT);
     check_launches(device, has_team, before, COUNT - 6); /* some first ones are not its */
+    const uint64_t by_team = rnl_device_team_launches(device);
+    setenv("RUNNEL_TEAM", "off", 1);
+    put_row(&it);
+    test_ok(turn(&it, 0, COUNT));
+    get_row(&it, COUNT);
+    ck_assert_uint_eq(rnl_device_team_launches(device), by_team);
     close_chain(&it);
     rnl_device_release(device);
 }
