@@ -14,6 +14,7 @@
 //   EXPAND, PROJECT       there are these
 //   NB                    vectors of a slice's channels
 //   Q, NQ                 pixels and vectors of channels of a tile of projected ones
+//   WEIGHTS_ONCE          all pixels of some rows pass by a tile's weights, not all weights by a tile's pixels
 //   COLUMNS               depthwise results of a row that are computed at once
 //   TAPS, STRIDE          the window's side and its step, in both directions
 //   E_STAGES, E_S1 …      what is done to what EXPAND computes, as STAGES and S1 … for the last result
@@ -22,6 +23,7 @@
 //                         is, and `between` is bfloat16; the depthwise convolution is of float32 throughout
 // check: -DT_SRC=F32 -DT_BIAS=F32 -DT_DST=F32 -DV=16 -DP=8 -DNB=3 -DQ=14 -DNQ=2 -DCOLUMNS=7 -DTAPS=3 -DSTRIDE=1 -DEXPAND -DPROJECT -DE_STAGES=1 -DE_S1=OP_RELU(v0) -DSTAGES=0
 // check: -DT_SRC=F32 -DT_BIAS=F32 -DT_DST=F32 -DV=8 -DP=6 -DNB=2 -DCOLUMNS=4 -DTAPS=5 -DSTRIDE=2 -DEXPAND -DINDEX64 -DSTAGES=1 -DS1=OP_RELU(v0)
+// check: -DT_SRC=F32 -DT_BIAS=F32 -DT_DST=F32 -DV=8 -DP=6 -DNB=2 -DQ=4 -DNQ=3 -DCOLUMNS=4 -DTAPS=3 -DSTRIDE=1 -DEXPAND -DPROJECT -DWEIGHTS_ONCE -DSTAGES=0
 // check: -DT_SRC=F32 -DT_BIAS=F32 -DT_DST=F32 -DV=4 -DP=6 -DNB=2 -DQ=6 -DNQ=2 -DCOLUMNS=1 -DTAPS=3 -DSTRIDE=2 -DPROJECT -DD_STAGES=1 -DD_S1=OP_RELU(v0) -DSTAGES=1 -DS1=OP_ADD(v0,y0) -DOPERANDS=1 -DT_Y0=F32 -DY0_STEP=1
 // check: -DT_SRC=U32 -DT_WEIGHT=U32 -DT_BIAS=F32 -DT_DST=BF16 -DV=16 -DP=8 -DNB=3 -DQ=14 -DNQ=2 -DCOLUMNS=7 -DTAPS=3 -DSTRIDE=1 -DEXPAND -DPROJECT -DPAIRS -DMODEL -DE_STAGES=1 -DE_S1=OP_RELU(v0) -DSTAGES=0
 // check: -DT_SRC=BF16 -DT_WEIGHT=U32 -DT_BIAS=F32 -DT_DST=F32 -DV=8 -DP=6 -DNB=2 -DQ=6 -DNQ=2 -DCOLUMNS=1 -DTAPS=3 -DSTRIDE=2 -DPROJECT -DPAIRS -DMODEL -DSTAGES=0
@@ -110,15 +112,25 @@ static inline void fill_rows(const block_shape *shape, __global const SRC_T *src
         __global const WEIGHT_T *panel[NB];
         int place[P];
         FLOATV acc[P * NB];
+        if (column + P < width) {
+            const int begin = (slot * shape->ring_width + column + shape->pad_left) * S;
 #pragma unroll
-        for (int p = 0; p < P; p++) {
-            pixel[p] = row + column * shape->src_pixel;
-            place[p] = (slot * shape->ring_width + column + shape->pad_left) * S;
-            // Behind the last pixel: once more that one.
-            const bool steps = done + p + 1 < count, wraps = steps && column + 1 == width;
-            column = wraps ? 0 : column + (steps ? 1 : 0);
-            row += wraps ? shape->src_row : 0;
-            slot = !wraps ? slot : slot + 1 == height ? 0 : slot + 1;
+            for (int p = 0; p < P; p++) {
+                pixel[p] = row + (column + p) * shape->src_pixel;
+                place[p] = begin + p * S;
+            }
+            column += P;
+        } else {
+#pragma unroll
+            for (int p = 0; p < P; p++) {
+                pixel[p] = row + column * shape->src_pixel;
+                place[p] = (slot * shape->ring_width + column + shape->pad_left) * S;
+                // Behind the last pixel: once more that one.
+                const bool steps = done + p + 1 < count, wraps = steps && column + 1 == width;
+                column = wraps ? 0 : column + (steps ? 1 : 0);
+                row += wraps ? shape->src_row : 0;
+                slot = !wraps ? slot : slot + 1 == height ? 0 : slot + 1;
+            }
         }
         begin_tile(acc, panel, weight, bias + channel, has_bias, channel, shape->hidden, panel_stride);
         for (int c = 0; c < shape->channels; c++) {
@@ -273,15 +285,27 @@ static inline void convolve_rows(const block_shape *shape, __global const float 
 }
 
 #ifdef PROJECT
-// Pixels of whole rows, from row `first` on: a tile of them at a time through all channels.
+#ifdef WEIGHTS_ONCE
+#define FOR_TILES(count, filters)                                                                                      \
+    for (int m = 0; m < (filters); m += V * NQ)                                                                        \
+        for (int done = 0; done < (count); done += Q)
+#define FETCH_PROJECTION(at) FETCH_WEIGHTS(at)
+#else
+#define FOR_TILES(count, filters)                                                                                      \
+    for (int done = 0; done < (count); done += Q)                                                                      \
+        for (int m = 0; m < (filters); m += V * NQ)
+#define FETCH_PROJECTION(at)
+#endif
+
+// Pixels of whole rows, from row `first` on, a tile of them at a time.
 static inline void project(const block_shape *shape, __global const BETWEEN_T *between, __global const WEIGHT_T *weight,
                            idx_t panel_stride, __global const STORAGE(T_BIAS) *bias, bool has_bias, int first, int end,
                            __global STORAGE(T_DST) *dst,
                            int n CHAIN_SCALARS FOR_OPERANDS(STORED_OPERAND))
 {
     const int count = (end - first) * shape->dst_width;
-    for (int done = 0; done < count; done += Q)
-        for (int m = 0; m < shape->filters; m += V * NQ) {
+    FOR_TILES(count, shape->filters)
+        {
             __global const WEIGHT_T *panel[NQ];
             FLOATV acc[Q * NQ];
 #pragma unroll
@@ -298,6 +322,7 @@ static inline void project(const block_shape *shape, __global const BETWEEN_T *b
                 const int count = min(S, shape->hidden - slice) / FACTOR_CHANNELS;
                 for (int c = 0; c < count; c++) {
                     FACTORV w[NQ];
+                    FETCH_PROJECTION(panel[0] + (slice / FACTOR_CHANNELS + c) * 16)
 #pragma unroll
                     for (int j = 0; j < NQ; j++)
                         w[j] = LOAD_WEIGHTS(panel[j], (slice / FACTOR_CHANNELS + c) * 16);

@@ -149,6 +149,8 @@ static void add_defines(rnl_step_builder *step, const rnl_conv_block *block, con
     if (shape->projects) {
         rnl_step_define(step, "PROJECT -DQ=%lld -DNQ=%lld", (long long)plan->project_pixels,
                         (long long)plan->project_vectors);
+        if (plan->weights_once)
+            rnl_step_define(step, "WEIGHTS_ONCE");
         rnl_chain_define_inner(step, "D_", block->chains[1]);
     }
     if (last)

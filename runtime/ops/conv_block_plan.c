@@ -11,11 +11,14 @@ typedef struct block_tile {
 } block_tile;
 
 static const block_tile tiles[] = {{16, 8, 3}, {16, 7, 4}, {16, 14, 2}, {8, 6, 2}, {4, 6, 2}};
-static const block_tile last_tiles[] = {{16, 14, 2}, {16, 7, 4}, {16, 28, 1}, {8, 6, 2}, {4, 6, 2}};
+static const block_tile last_tiles[] = {{16, 14, 2}, {16, 7, 4}, {16, 28, 1}, {8, 6, 2}, {8, 4, 3}, {4, 6, 2}};
 #define WORTHWHILE 0.9
 #define FEW_PIXELS 64    /* for more of them it matters little how many of the last tile's are left over */
 #define ENOUGH_PIXELS 96 /* of results at a time, which weights pass by together */
 #define MOST_FLOATS (1 << 26)
+/* Of a projection, in floats, which leave no room in a second cache beside the pixels: a tile of 8-float registers,
+ * whose sums are few, would ask for them more often than they come. */
+#define MANY_WEIGHTS (1 << 16)
 
 /* That wastes the fewest sums, where so many threads share the channels. */
 static const block_tile *choose_tile(const block_tile *list, size_t count, int64_t width, int64_t channels,
@@ -120,6 +123,7 @@ bool rnl_conv_block_make_plan(const rnl_device *device, const rnl_conv_block_sha
                        plan.rows * shape->dst_size[1], 1);
     plan.project_pixels = tile->pixels;
     plan.project_vectors = tile->vectors;
+    plan.weights_once = shape->projects && plan.vector < 16 && shape->hidden * shape->filters > MANY_WEIGHTS;
     const int64_t columns = plan.vector == 16 ? 7 : 4;
     plan.columns = shape->dst_size[1] >= columns ? columns : 1;
     plan.ring_rows = (plan.rows - 1) * shape->stride + shape->taps;

@@ -12,6 +12,7 @@ typedef struct rnl_conv_block_plan {
     int64_t rows, ring_rows, ring_width, between; /* rows of results at a time; pixels of `between` */
     int64_t slices, parts, bands, items, share;   /* slices of a part; bands of an image, of a work-item */
     int64_t own_floats;                           /* with pairs `between` takes half of them */
+    bool weights_once; /* the projection's weights pass once for some rows, not for each tile */
 } rnl_conv_block_plan;
 
 /* The part of the work that is done more than once, since bands read each other's rows. */

@@ -394,6 +394,13 @@ START_TEST(devices)
                                           .filters = 230,
                                           .src_size = {3, 10}},
                                 .pad_end = {1, 1}});
+        /* Weights of a projection that pass once for some rows, of two steps down a band; not for 16 floats. */
+        if (!op_small())
+            check(&(block_case){.shape = {WHOLE, .channels = 3, .hidden = 331, .filters = 202, .src_size = {17, 13}},
+                                .pad_end = {1, 1},
+                                .bias = i < 8,
+                                .chains = i == 8 ? INNER_CHAINS | LAST_CHAIN : 0,
+                                .wide = i == 4});
     }
     device->vector_width = width;
     device->info.compute_units = units;
