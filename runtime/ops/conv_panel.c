@@ -24,6 +24,8 @@ static const panel_tile tiles[] = {
 #define FEW_PIXELS 8    /* of a whole batch: for these there is a tile that others do without, to be fewer programs */
 #define WORTHWHILE 0.92 /* of an earlier tile's cost: a model does with fewer programs then */
 #define ROOMY 0.97      /* the same of a tight tile's, for one that leaves registers free */
+#define NEAR_WEIGHTS (128 * 1024) /* bytes of them that stay in a second cache beside pixels and results */
+#define MOST_TOGETHER 4
 
 static int64_t pixel_count(const rnl_conv_problem *problem)
 {
@@ -175,6 +177,20 @@ static int64_t at_least_one(int64_t value)
     return value > 1 ? value : 1;
 }
 
+/*
+ * Blocks of channels for each run of pixels, where not all weights fit: those of a few small blocks do, and a run's
+ * pixels are found once for them.
+ */
+static int64_t blocks_together(const rnl_conv_problem *problem, const panel_tile *tile, int64_t blocks)
+{
+    const int64_t taps = problem->taps[0] * problem->taps[1] * problem->taps[2];
+    const int64_t block = problem->channels * taps * tile->tile.vector * tile->tile.vectors *
+                          (int64_t)rnl_dtype_bytes(problem->weight->dtype);
+    int64_t together = at_least_one(NEAR_WEIGHTS / at_least_one(block));
+    together = together < MOST_TOGETHER ? together : MOST_TOGETHER;
+    return together < blocks ? together : blocks;
+}
+
 /* Some microseconds' worth, but work for every processor. */
 static panel_share choose_share(const rnl_device *device, const rnl_conv_problem *problem, const panel_tile *tile)
 {
@@ -183,6 +199,8 @@ static panel_share choose_share(const rnl_device *device, const rnl_conv_problem
     panel_share share = {1, 1};
     if (weights_fit(problem))
         share.blocks = runs >= wanted ? blocks : at_least_one(blocks * runs / wanted);
+    else if (tile->tile.vector < 16)
+        share.blocks = blocks_together(problem, tile, blocks);
     const int64_t enough = rnl_divide_up(16384, tile_cost(problem, tile) * share.blocks);
     const int64_t most = at_least_one(runs * rnl_divide_up(blocks, share.blocks) / wanted);
     share.runs = most < enough ? most : enough;

@@ -74,6 +74,25 @@ START_TEST(single_taps)
 }
 END_TEST
 
+/* Weights that a cache does not hold: a few blocks of channels at a time, with a rest, also across groups. */
+START_TEST(many_weights)
+{
+    static const conv_case tests[] = {
+        {.batch = 1, .channels = 230, .filters = 470, .size = {3, 7}, .taps = {1, 1}, .bias = true},
+        {.batch = 2, .channels = 300, .filters = 1071, .groups = 3, .size = {2, 5}, .taps = {1, 1}, .slices = true},
+        {.batch = 1,
+         .channels = 70,
+         .filters = 177,
+         .size = {5, 4},
+         .taps = {3, 3},
+         .stride = {2, 1},
+         .pad_begin = {1, 1}},
+    };
+    if (!op_small())
+        RUN_ALL(tests);
+}
+END_TEST
+
 START_TEST(groups)
 {
     static const conv_case tests[] = {
@@ -399,6 +418,7 @@ int main(void)
     tcase_add_test(tests, row_widths);
     tcase_add_test(tests, strides_and_dilations);
     tcase_add_test(tests, single_taps);
+    tcase_add_test(tests, many_weights);
     tcase_add_test(tests, groups);
     tcase_add_test(tests, depthwise);
     tcase_add_test(tests, dimensions);
