@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "device/guard.h"
 #include "device/pinned.h"
+#include "device/trace.h"
 #include "device/traffic.h"
 #include "device/way.h"
 #include "device/wrap.h"
@@ -13,6 +14,7 @@
 /* A copy that is smaller takes no time, one that is larger has its own way through pinned memory. */
 #define LEAST_STAGED ((size_t)16 << 10)
 #define MOST_STAGED ((size_t)8 << 20)
+#define STAGED_PIECE ((size_t)1 << 20) /* the device has one while the host fills the next */
 /* The widest access of the kernels that load from unaligned offsets; what malloc gives. */
 #define IN_PLACE_ALIGN 16
 
@@ -180,26 +182,38 @@ static rnl_status get_staging(rnl_session *session, rnl_edge *edge, size_t bytes
 
 static rnl_status write_staged(rnl_session *session, rnl_edge *edge, const rnl_plan_io *io, const void *host)
 {
-    const size_t bytes = io_bytes(io);
+    const size_t bytes = io_bytes(io), offset = session->slots[io->slot].offset_bytes;
     TRY(get_staging(session, edge, bytes));
-    memcpy(rnl_buffer_host(edge->staging), host, bytes);
     rnl_traffic_add(&session->model->device->traffic.staged, bytes);
-    return rnl_stream_copy(session->stream, rnl_session_buffer(session, io->slot),
-                           session->slots[io->slot].offset_bytes, edge->staging, 0, bytes);
+    for (size_t at = 0; at < bytes; at += STAGED_PIECE) {
+        const size_t piece = bytes - at < STAGED_PIECE ? bytes - at : STAGED_PIECE;
+        memcpy((char *)rnl_buffer_host(edge->staging) + at, (const char *)host + at, piece);
+        TRY(rnl_stream_copy(session->stream, rnl_session_buffer(session, io->slot), offset + at, edge->staging, at,
+                            piece));
+        TRY(rnl_stream_flush(session->stream));
+    }
+    return RNL_OK;
 }
 
 /* ---- Inputs --------------------------------------------------------------------------------------------------- */
 
-static rnl_status upload_input(rnl_session *session, const rnl_plan_io *io, rnl_edge *edge, const rnl_tensor *tensor)
+static rnl_status upload_input(rnl_session *session, size_t index)
 {
+    const rnl_plan_io *io = &session->bound->inputs[index];
+    const rnl_tensor *tensor = session->order[index];
+    rnl_edge *edge = input_edge(session, index);
     const size_t bytes = io_bytes(io), offset = session->slots[io->slot].offset_bytes;
     rnl_buffer *slot = rnl_session_buffer(session, io->slot);
     if (tensor->buffer)
         return rnl_stream_copy(session->stream, slot, offset, tensor->buffer, tensor->offset_bytes, bytes);
     if (goes_in_place(session, io, tensor->data))
         return put_in_place(session, io, edge, tensor->data);
-    if (is_staged(session, tensor->data, bytes))
-        return write_staged(session, edge, io, tensor->data);
+    if (is_staged(session, tensor->data, bytes)) {
+        const uint64_t start = rnl_trace_start();
+        TRY(write_staged(session, edge, io, tensor->data));
+        rnl_trace_stop(start, "copy input %s", session->model->graph->inputs[index].name);
+        return RNL_OK;
+    }
     return rnl_stream_write(session->stream, slot, offset, tensor->data, bytes);
 }
 
@@ -213,7 +227,7 @@ static rnl_status upload_inputs(rnl_session *session)
         if (!tensor->data && !tensor->buffer)
             return FAIL(RNL_INVALID_ARGUMENT, "input '%s' has no memory", session->model->graph->inputs[i].name);
         if (io->slot != RNL_NO_SLOT)
-            TRY(upload_input(session, io, input_edge(session, i), tensor));
+            TRY(upload_input(session, i));
     }
     return RNL_OK;
 }
@@ -331,7 +345,10 @@ void rnl_edges_finish(rnl_session *session)
 {
     for (size_t i = 0; i < session->model->graph->output_count; i++) {
         rnl_edge *edge = output_edge(session, i);
-        if (edge->target)
-            memcpy(edge->target, rnl_buffer_host(edge->staging), io_bytes(&session->bound->outputs[i]));
+        if (!edge->target)
+            continue;
+        const uint64_t start = rnl_trace_start();
+        memcpy(edge->target, rnl_buffer_host(edge->staging), io_bytes(&session->bound->outputs[i]));
+        rnl_trace_stop(start, "copy output %s", session->model->graph->outputs[i].name);
     }
 }

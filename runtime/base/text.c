@@ -38,14 +38,18 @@ void rnl_text_add(rnl_text *text, const char *format, ...)
     va_list args, again;
     va_start(args, format);
     va_copy(again, args);
-    int length = vsnprintf(NULL, 0, format, args);
+    const size_t room = text->status == RNL_OK ? text->capacity - text->length : 0;
+    const int length = vsnprintf(room > 0 ? text->data + text->length : NULL, room, format, args);
     if (length < 0) {
         if (text->status == RNL_OK)
             text->status = FAIL(RNL_INTERNAL, "a message could not be formatted");
-    } else if (reserve(text, (size_t)length)) {
-        vsnprintf(text->data + text->length, (size_t)length + 1, format, again);
+    } else if ((size_t)length < room || reserve(text, (size_t)length)) {
+        if ((size_t)length >= room) /* what was there first held a part of it */
+            vsnprintf(text->data + text->length, (size_t)length + 1, format, again);
         text->length += (size_t)length;
     }
+    if (text->data && text->status != RNL_OK)
+        text->data[text->length] = '\0';
     va_end(again);
     va_end(args);
 }

@@ -7,6 +7,16 @@ import statistics
 import sys
 
 
+def covered(slices):
+    """The time that at least one of the slices takes."""
+    total = end = 0
+    for event in sorted(slices, key=lambda event: event["ts"]):
+        start, stop = max(event["ts"], end), event["ts"] + event["dur"]
+        total += max(0, stop - start)
+        end = max(end, stop)
+    return total
+
+
 def main():
     with open(sys.argv[1], encoding="utf-8") as file:
         trace = json.load(file)
@@ -19,8 +29,10 @@ def main():
         start, end = run["ts"] - 5, run["ts"] + run["dur"] + 5  # by what clocks may be off
         inside = [event for event in slices if event["pid"] > 1 and start <= event["ts"] and
                   event["ts"] + event["dur"] <= end]
-        steps.append(sum(event["dur"] for event in inside if event["cat"] != "wait") / run["dur"])
-        waits.append(sum(event["dur"] for event in inside) / run["dur"])
+        host = [event for event in slices if event["pid"] == 1 and event["tid"] == run["tid"] and
+                event["name"].startswith("copy ") and start <= event["ts"] <= end]
+        steps.append(covered([event for event in inside if event["cat"] != "wait"] + host) / run["dur"])
+        waits.append(covered(inside + host) / run["dur"])
     print(f"{len(runs)} runs of {statistics.median(run['dur'] for run in runs) / 1e3:.3f} ms: steps and copies are "
           f"{statistics.median(steps):.3f} of one, with waiting {statistics.median(waits):.3f}; "
           f"clocks within {trace['otherData']['clock_error_ns'] / 1e3:.1f} us")
