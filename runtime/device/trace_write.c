@@ -99,7 +99,7 @@ static void add_command_args(writer *w, const rnl_trace *trace, const timed_comm
     const rnl_trace_entry *entry = &trace->entries[command->what];
     const uint64_t bytes = command->bytes ? command->bytes : entry->bytes;
     const double ns = (double)(timed->ended - timed->started);
-    const uint64_t ready = later(timed->queued, free_from);
+    const uint64_t ready = later(command->called, free_from);
     rnl_text_add(&w->text, "%s%s\"clock\":\"%s\"", entry->args, *entry->args ? "," : "",
                  command->state == RNL_COMMAND_BY_HOST ? "host" : "device");
     add_us(w, "queued", timed->queued);
@@ -117,7 +117,8 @@ static void add_command_args(writer *w, const rnl_trace *trace, const timed_comm
 }
 
 /* Commands of a queue run one after the other; where a clock says otherwise, the later one starts when the earlier one
- * ends. What lies between the end of one and the start of the next, if that was queued by then, is waiting. */
+ * ends. What lies between the end of one and the start of the next is waiting, from the call that enqueued that on: a
+ * driver may take longer in there than the kernel runs. */
 static void add_commands(writer *w, const rnl_trace *trace, const rnl_track *track, timed_command *commands,
                          size_t count)
 {
@@ -126,7 +127,7 @@ static void add_commands(writer *w, const rnl_trace *trace, const rnl_track *tra
     for (size_t i = 0; i < count; i++) {
         timed_command *timed = &commands[i];
         const rnl_trace_entry *entry = &trace->entries[timed->command->what];
-        const uint64_t ready = later(timed->queued, free_from);
+        const uint64_t ready = later(timed->command->called, free_from);
         if (timed->started > ready + LEAST_WAIT_NS) {
             start_slice(w, pid, track->tid, "waiting", "wait", ready, timed->started);
             rnl_text_add(&w->text, "}}");
