@@ -38,21 +38,18 @@
 // What a tile reads and writes at its end, and what the next run's pixels read (`ahead` bytes on), is asked for while
 // products are computed, a line of memory a step: hardware foresees none of that, since each pixel is elsewhere. Only
 // where a step is long enough to hide it.
-#ifdef __has_builtin
-#if V == 16 && P * NB >= 24 && __has_builtin(__builtin_prefetch)
+#if V == 16 && P * NB >= 24 && defined(CAN_FETCH)
 #define FETCHES
 #endif
 // With 16 registers an instruction a step costs more than it hides: only what a tile adds is asked for, when it begins.
-#if V == 8 && P * NB >= 12 && __has_builtin(__builtin_prefetch)
+#if V == 8 && P * NB >= 12 && defined(CAN_FETCH)
 #define FETCH_LINE(i) __builtin_prefetch(operand##i + (place##i[p] + Y##i##_STEP * (c + j * V)));
 #define FETCH_TILE                                                                                                     \
     _Pragma("unroll") for (int p = 0; p < P; p++) for (int j = 0; j < NB; j += 2)                                      \
     {                                                                                                                  \
         FOR_OPERANDS(FETCH_LINE)                                                                                       \
     }
-#endif
-#endif
-#ifndef FETCH_TILE
+#else
 #define FETCH_TILE
 #endif
 #ifdef FETCHES

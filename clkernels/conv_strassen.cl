@@ -38,12 +38,9 @@ typedef FLOATV loose_vector __attribute__((aligned(4)));
 #define ROWS 32
 #define ROWS_BITS 5
 #endif
-#ifdef __has_builtin
-#if V == 16 && __has_builtin(__builtin_prefetch)
+#if V == 16 && defined(CAN_FETCH)
 #define FETCH(row, floats) __builtin_prefetch((__global const float *)(row) + (floats));
-#endif
-#endif
-#ifndef FETCH
+#else
 #define FETCH(row, floats)
 #endif
 typedef struct fetched {
