@@ -6,15 +6,16 @@
 //   T        type of src
 //   W        columns of a panel: 4, 8 or 16
 //   FORM     N: columns are neighbours; K: rows are, which transposes; ANY: any strides
+//   PANELS   that a work-item copies side by side: more than one reads longer pieces of rows
 //   INDEX64  see common.clh
-// check: -DT=F32 -DW=16 -DFORM=K
-// check: -DT=F16 -DW=8 -DFORM=N -DINDEX64
-// check: -DT=BF16 -DW=4 -DFORM=ANY
+// check: -DT=F32 -DW=16 -DFORM=K -DPANELS=1
+// check: -DT=F16 -DW=8 -DFORM=N -DPANELS=4 -DINDEX64
+// check: -DT=BF16 -DW=4 -DFORM=ANY -DPANELS=1
 #include "common.clh"
 #include "index.clh"
 #include "lanes.clh"
-#if !defined(T) || !defined(W) || !defined(FORM)
-#error "gemm_pack.cl needs T, W and FORM"
+#if !defined(T) || !defined(W) || !defined(FORM) || !defined(PANELS)
+#error "gemm_pack.cl needs T, W, FORM and PANELS"
 #endif
 #define N 1
 #define K 2
@@ -74,11 +75,12 @@ static inline void transpose(__global const STORAGE(T) *src, idx_t at, idx_t str
 __kernel void gemm_pack(__global const STORAGE(T) *src, idx_t src_offset, __global float *dst, idx_t dst_offset,
                         idx4_t size, idx4_t stride, idx8_t batch, idx8_t src_batch)
 {
-    const idx_t first = (idx_t)get_global_id(0) * ROWS, panel = (idx_t)get_global_id(1);
+    const idx_t first = (idx_t)get_global_id(0) * ROWS, panel = (idx_t)get_global_id(1) * PANELS;
     idx_t rest = (idx_t)get_global_id(2);
     if (first >= size.s0 || panel >= size.s2 || rest >= size.s3)
         return;
-    __global float *to = dst + (dst_offset + ((rest * size.s2 + panel) * size.s0 + first) * W);
+    const idx_t panel_floats = size.s0 * W;
+    __global float *to = dst + (dst_offset + (rest * size.s2 + panel) * panel_floats + first * W);
     idx_t from = src_offset + first * stride.s0 + panel * W * stride.s1;
     from += take_index(&rest, batch.s0) * src_batch.s0;
     from += take_index(&rest, batch.s1) * src_batch.s1;
@@ -87,12 +89,21 @@ __kernel void gemm_pack(__global const STORAGE(T) *src, idx_t src_offset, __glob
     from += take_index(&rest, batch.s4) * src_batch.s4;
     from += take_index(&rest, batch.s5) * src_batch.s5;
     const int rows = (int)min((idx_t)ROWS, size.s0 - first);
-    const int count = (int)max((idx_t)0, min((idx_t)W, size.s1 - panel * W));
+    const int count = (int)max((idx_t)0, min((idx_t)(W * PANELS), size.s1 - panel * W));
     int k = 0;
 #if FORM_ == K
     for (; k + W <= rows; k += W)
-        transpose(src, from + k, stride.s1, count, to + k * W);
+        for (int j = 0; j * W < count; j++)
+            transpose(src, from + k + j * W * stride.s1, stride.s1, min(count - j * W, W), to + j * panel_floats + k * W);
+#elif FORM_ == N
+    for (; count == W * PANELS && k < rows; k++)
+#pragma unroll
+        for (int j = 0; j < PANELS; j++)
+            PASTE2_(vstore, W)(LOADV(T, W, src, from + k * stride.s0 + j * W), 0, to + j * panel_floats + k * W);
 #endif
     for (; k < rows; k++)
-        PASTE2_(vstore, W)(load_row(src, from + k * stride.s0, stride.s1, count), 0, to + k * W);
+        for (int j = 0; j * W < count; j++)
+            PASTE2_(vstore, W)
+            (load_row(src, from + k * stride.s0 + j * W * stride.s1, stride.s1, min(count - j * W, W)), 0,
+             to + j * panel_floats + k * W);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/gemm_pack.h"
+#include "base/memory.h"
 #include "base/status.h"
 #include "ops/implementation.h"
 
@@ -57,12 +58,19 @@ static size_t find_matrices(const rnl_view *b, int64_t sizes[RNL_MAX_RANK], int6
     return count;
 }
 
+/* A panel of 8 columns takes half of each line of a cache that it reads, and each is in another page. */
+static int64_t panels_side_by_side(const rnl_device *device, int64_t b_n)
+{
+    return rnl_device_is_cpu(device) && device->vector_width == 8 && b_n == 1 ? 4 : 1;
+}
+
 rnl_status rnl_gemm_append_pack(rnl_step_list *list, const rnl_gemm_panels *panels, const rnl_view *b,
                                 const rnl_view *packed)
 {
     const int64_t k = b->shape[b->rank - 2], n = b->shape[b->rank - 1];
     const int64_t b_k = b->stride[b->rank - 2], b_n = b->stride[b->rank - 1];
-    const size_t items[3] = {(size_t)(k + PACKED_ROWS - 1) / PACKED_ROWS, (size_t)panels->panels,
+    const int64_t side_by_side = panels_side_by_side(list->device, b_n);
+    const size_t items[3] = {(size_t)rnl_divide_up(k, PACKED_ROWS), (size_t)rnl_divide_up(panels->panels, side_by_side),
                              (size_t)panels->matrices};
     int64_t sizes[RNL_MAX_RANK], strides[RNL_MAX_RANK];
     size_t local[3];
@@ -73,7 +81,7 @@ rnl_status rnl_gemm_append_pack(rnl_step_list *list, const rnl_gemm_panels *pane
     rnl_step_begin(&step, list, "gemm:panel", index64 || panels->floats + packed->offset > INT32_MAX);
     rnl_step_type(&step, "T", b->dtype);
     rnl_step_define(&step, "FORM=%s", b_n == 1 ? "N" : b_k == 1 ? "K" : "ANY");
-    rnl_step_define(&step, "W=%lld", (long long)panels->width);
+    rnl_step_define(&step, "W=%lld -DPANELS=%lld", (long long)panels->width, (long long)side_by_side);
     rnl_step_view(&step, b);
     rnl_step_view(&step, packed);
     rnl_step_indices(&step, 4, (const int64_t[]){k, n, panels->panels, panels->matrices}, 4, 0);

@@ -28,6 +28,18 @@ static const panel_tile tiles[] = {
 /* Panels read side by side that meet in a first cache's sets; where b lies as it does, they are one stretch. */
 #define MANY_PANELS 8
 #define MANY_PANELS_ROWS 2
+/* Registers of 8 floats, as measured on Zen 3: b is best read in panels, which are half as wide there, and fewer times.
+ */
+#define NARROW 8
+#define NARROW_WORTHWHILE 1.01
+#define NARROW_COPIED_ROWS 32
+#define NARROW_COPIED_TERMS 49152 /* of a in all */
+#define NARROW_COPIED_WORK 1.8e7
+#define NARROW_DEEP 2048     /* terms, of which blocks are taken by many slabs together … */
+#define NARROW_DEEP_ROWS 256 /* … where there are so many rows */
+#define NARROW_DEPTH 512
+#define NARROW_CACHED_FLOATS 65536
+#define NARROW_SLABS 16
 
 static int64_t larger(int64_t a, int64_t b)
 {
@@ -50,7 +62,16 @@ static double slab_cycles(const panel_tile *tile, int64_t panels, int64_t k)
            (double)(panels % tile->count) * tile_cycles(tile, 1, k);
 }
 
-static const panel_tile *estimate_tile(const rnl_device *device, const rnl_gemm_problem *problem, int64_t panels)
+/* What a tile's cycles may be of an earlier one's. */
+static double worthwhile_of(const panel_tile *tile, const panel_tile *best, double best_cycles, bool packs)
+{
+    if (best_cycles < SMALL_CYCLES)
+        return WORTHWHILE_SMALL;
+    return packs && tile->width == NARROW && tile->rows > best->rows ? NARROW_WORTHWHILE : WORTHWHILE;
+}
+
+static const panel_tile *estimate_tile(const rnl_device *device, const rnl_gemm_problem *problem, int64_t panels,
+                                       bool packs)
 {
     const panel_tile *best = NULL;
     double best_cycles = 0;
@@ -60,8 +81,7 @@ static const panel_tile *estimate_tile(const rnl_device *device, const rnl_gemm_
             (it->rows <= MANY_PANELS_ROWS && it->count == MANY_PANELS && problem->packed))
             continue;
         const double cycles = (double)rnl_divide_up(problem->m, it->rows) * slab_cycles(it, panels, problem->k);
-        const double worthwhile = best_cycles < SMALL_CYCLES ? WORTHWHILE_SMALL : WORTHWHILE;
-        if (!best || cycles < worthwhile * best_cycles) {
+        if (!best || cycles < worthwhile_of(it, best, best_cycles, packs) * best_cycles) {
             best = it;
             best_cycles = cycles;
         }
@@ -116,6 +136,24 @@ static int64_t share_of(int64_t panels, int64_t most, int64_t count)
     return rnl_divide_up(rnl_divide_up(panels, shares), count) * count;
 }
 
+/* Panels of b that a work-item takes, and terms at a time, before it is seen whether that is work for all. */
+static int64_t share_cache(const rnl_device *device, const rnl_gemm_problem *problem, const panel_tile *tile,
+                           rnl_gemm_panel_plan *plan)
+{
+    const bool narrow = device->vector_width == NARROW;
+    int64_t cached = CACHED_FLOATS;
+    plan->depth = problem->k;
+    if (narrow && plan->packs && problem->k >= NARROW_DEEP && problem->m >= NARROW_DEEP_ROWS) {
+        cached = NARROW_CACHED_FLOATS;
+        plan->depth = NARROW_DEPTH;
+    } else if (!plan->packs && problem->k > 2 * BLOCK_DEPTH) {
+        cached = narrow ? CACHED_FLOATS / 2 : CACHED_FLOATS;
+        if (cached / plan->vector / problem->k < 2 * tile->count)
+            plan->depth = BLOCK_DEPTH;
+    }
+    return cached / plan->vector / plan->depth;
+}
+
 /* Some microseconds' worth, but work for every processor. */
 static void share_work(const rnl_device *device, const rnl_gemm_problem *problem, const panel_tile *tile,
                        rnl_gemm_panel_plan *plan)
@@ -123,28 +161,29 @@ static void share_work(const rnl_device *device, const rnl_gemm_problem *problem
     const int64_t slabs = rnl_divide_up(problem->m, tile->rows), panels = plan->panels.panels;
     const int64_t wanted = ITEMS_OF_A_THREAD * larger(device->info.compute_units, 1);
     const int64_t batches = larger(rnl_dims_elements(&problem->batch), 1);
-    int64_t most = CACHED_FLOATS / plan->vector / problem->k;
-    plan->depth = problem->k;
-    if (!plan->packs && most < 2 * tile->count && problem->k > 2 * BLOCK_DEPTH) {
-        plan->depth = BLOCK_DEPTH;
-        most = CACHED_FLOATS / plan->vector / BLOCK_DEPTH;
-    }
+    const int64_t most = share_cache(device, problem, tile, plan);
     /* Where there are too few slabs to go round, columns are shared too. */
     const int64_t fair = panels / rnl_divide_up(wanted, slabs * batches);
     plan->share_panels = share_of(panels, most < fair ? most : fair, tile->count);
     plan->column_items = rnl_divide_up(panels, plan->share_panels);
-    const int64_t enough = (int64_t)(ITEM_CYCLES / slab_cycles(tile, plan->share_panels, problem->k)) + 1;
+    const bool is_deep = plan->packs && plan->depth < problem->k;
+    const int64_t enough =
+        is_deep ? NARROW_SLABS : (int64_t)(ITEM_CYCLES / slab_cycles(tile, plan->share_panels, problem->k)) + 1;
     const int64_t spread = larger(slabs * plan->column_items * batches / wanted, 1);
     plan->share_slabs = enough < spread ? enough : spread;
     plan->row_items = rnl_divide_up(slabs, plan->share_slabs);
 }
 
 /* b is better copied than read where it lies. */
-static bool copies_b(const rnl_gemm_problem *problem)
+static bool copies_b(const rnl_device *device, const rnl_gemm_problem *problem)
 {
+    const double terms = (double)problem->m * (double)problem->k;
     const int64_t row_bytes = problem->b_k * (int64_t)rnl_dtype_bytes(problem->b->dtype);
     if (problem->b->dtype != RNL_F32)
         return problem->m >= 8;
+    if (device->vector_width == NARROW && problem->m >= NARROW_COPIED_ROWS && terms >= NARROW_COPIED_TERMS &&
+        terms * (double)problem->n >= NARROW_COPIED_WORK)
+        return true;
     return problem->m >= (row_bytes % SETS_BYTES == 0 ? COPIED_ROWS_MEET : COPIED_ROWS);
 }
 
@@ -202,8 +241,8 @@ bool rnl_gemm_panel_plan_make(const rnl_device *device, const rnl_gemm_problem *
                                  ? problem->variant - 1
                                  : rnl_tuning_get((rnl_device *)(uintptr_t)device, plan.problem, plan.variants);
     const bool is_tuned = variant != RNL_TUNING_NONE;
-    tile = is_tuned ? &tile[variant % count] : estimate_tile(device, problem, plan.panels.panels);
-    plan.packs = problem->packed || !is_readable || (is_tuned ? variant < count : copies_b(problem));
+    plan.packs = problem->packed || !is_readable || (is_tuned ? variant < count : copies_b(device, problem));
+    tile = is_tuned ? &tile[variant % count] : estimate_tile(device, problem, plan.panels.panels, plan.packs);
     plan.rows = tile->rows;
     plan.count = tile->count;
     plan.vector = plan.panels.width;

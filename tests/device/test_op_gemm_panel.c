@@ -208,6 +208,24 @@ START_TEST(blocks)
 }
 END_TEST
 
+/* On registers of 8 floats many rows of many terms are taken block by block from panels, too. */
+START_TEST(blocks_of_panels)
+{
+    op_pretend(&(op_limits){
+        .vector_width = 8, .work_items = op_info()->max_work_group_size, .local_bytes = op_info()->local_memory_bytes});
+    for (unsigned form = 0; form < (op_small() ? 0 : 4); ++form)
+        gemm_case_run(&(gemm_case){.m = 259,
+                                   .n = form & 1 ? 45 : 160,
+                                   .k = 2083,
+                                   .packs_b = form & 1,
+                                   .a_transposed = form & 2,
+                                   .c_rank = form & 1,
+                                   .alpha = 0.5f,
+                                   .beta = form & 1 ? 2.0f : 0.0f});
+    op_pretend(NULL);
+}
+END_TEST
+
 /* What a CPU's own driver chooses: copies where memory would be read across its grain. */
 START_TEST(choice)
 {
@@ -240,6 +258,7 @@ int main(void)
     tcase_add_test(tests, variants);
     tcase_add_test(tests, widths);
     tcase_add_test(tests, blocks);
+    tcase_add_test(tests, blocks_of_panels);
     tcase_add_test(tests, does_not_apply);
     tcase_add_test(tests, wrong_arguments);
     tcase_add_test(tests, choice);
