@@ -18,7 +18,7 @@ typedef struct winograd_block {
     int64_t vector, rows, vectors;
 } winograd_block;
 
-static const winograd_block blocks[] = {{16, 7, 4}, {16, 8, 3}, {16, 14, 2}, {8, 6, 2}, {4, 6, 2}};
+static const winograd_block blocks[] = {{16, 7, 4}, {16, 8, 3}, {16, 14, 2}, {8, 6, 2}, {8, 4, 3}, {4, 6, 2}};
 #define WORTHWHILE 0.95   /* of an earlier block's cost: a model does with fewer programs then */
 #define BYTES_A_CYCLE 6.0 /* that memory gives to all threads together */
 #define GAIN 1.3          /* over direct sums, to be worth weights of four times the size */
