@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define HOST_PID 1u
 #define HOST_TIDS 1000000u /* a stream's thread has its own number, a host's thread one from here on */
@@ -24,16 +25,55 @@ typedef struct writer {
     uint64_t unfinished, lost;
 } writer;
 
+/* ---- What each event has: there are a million, and printf takes a third of a microsecond for a number ---- */
+
+static void add_plain(writer *w, const char *text)
+{
+    rnl_text_add_bytes(&w->text, text, strlen(text));
+}
+
+/* `decimals` of the digits stand behind the point. */
+static void add_digits(writer *w, uint64_t value, size_t decimals)
+{
+    char digits[24];
+    size_t at = sizeof digits, left = decimals + 1;
+    for (; value > 0 || left > 0; value /= 10) {
+        if (decimals > 0 && left == 1)
+            digits[--at] = '.';
+        digits[--at] = (char)('0' + value % 10);
+        left -= left > 0;
+    }
+    rnl_text_add_bytes(&w->text, digits + at, sizeof digits - at);
+}
+
+static void add_member(writer *w, const char *key, uint64_t value, size_t decimals)
+{
+    add_plain(w, ",\"");
+    add_plain(w, key);
+    add_plain(w, "\":");
+    add_digits(w, value, decimals);
+}
+
 static void start_event(writer *w, char phase, uint32_t pid, uint32_t tid)
 {
-    rnl_text_add(&w->text, "%s\n{\"ph\":\"%c\",\"pid\":%u,\"tid\":%u", w->has_event ? "," : "", phase, (unsigned)pid,
-                 (unsigned)tid);
+    const char begin[] = {'\n', '{', '"', 'p', 'h', '"', ':', '"', phase, '"', '\0'};
+    add_plain(w, w->has_event ? "," : "");
+    add_plain(w, begin);
+    add_member(w, "pid", pid, 0);
+    add_member(w, "tid", tid, 0);
     w->has_event = true;
 }
 
 static void add_us(writer *w, const char *key, uint64_t ns)
 {
-    rnl_text_add(&w->text, ",\"%s\":%" PRIu64 ".%03u", key, ns / 1000, (unsigned)(ns % 1000));
+    add_member(w, key, ns, 3);
+}
+
+/* So many a nanosecond, to three decimals; nothing where no time has passed. */
+static void add_rate(writer *w, const char *key, uint64_t count, uint64_t ns)
+{
+    if (count > 0 && ns > 0)
+        add_member(w, key, (uint64_t)((double)count / (double)ns * 1e3 + 0.5), 3);
 }
 
 static void add_name(writer *w, uint32_t pid, uint32_t tid, const char *kind, const char *name)
@@ -41,7 +81,7 @@ static void add_name(writer *w, uint32_t pid, uint32_t tid, const char *kind, co
     start_event(w, 'M', pid, tid);
     rnl_text_add(&w->text, ",\"name\":\"%s\",\"args\":{\"name\":", kind);
     rnl_text_add_json(&w->text, name);
-    rnl_text_add(&w->text, "}}");
+    add_plain(w, "}}");
 }
 
 static void add_number(writer *w, uint32_t pid, uint32_t tid, const char *kind, const char *key, uint32_t number)
@@ -56,9 +96,11 @@ static void start_slice(writer *w, uint32_t pid, uint32_t tid, const char *name,
     start_event(w, 'X', pid, tid);
     add_us(w, "ts", start);
     add_us(w, "dur", end - start);
-    rnl_text_add(&w->text, ",\"name\":");
+    add_plain(w, ",\"name\":");
     rnl_text_add_json(&w->text, name);
-    rnl_text_add(&w->text, ",\"cat\":\"%s\",\"args\":{", category);
+    add_plain(w, ",\"cat\":\"");
+    add_plain(w, category);
+    add_plain(w, "\",\"args\":{");
 }
 
 /* ---- A stream ---- */
@@ -98,22 +140,21 @@ static void add_command_args(writer *w, const rnl_trace *trace, const timed_comm
     const rnl_trace_command *command = timed->command;
     const rnl_trace_entry *entry = &trace->entries[command->what];
     const uint64_t bytes = command->bytes ? command->bytes : entry->bytes;
-    const double ns = (double)(timed->ended - timed->started);
+    const uint64_t ns = timed->ended - timed->started;
     const uint64_t ready = later(command->called, free_from);
-    rnl_text_add(&w->text, "%s%s\"clock\":\"%s\"", entry->args, *entry->args ? "," : "",
-                 command->state == RNL_COMMAND_BY_HOST ? "host" : "device");
+    add_plain(w, entry->args);
+    add_plain(w, *entry->args ? "," : "");
+    add_plain(w, command->state == RNL_COMMAND_BY_HOST ? "\"clock\":\"host\"" : "\"clock\":\"device\"");
     add_us(w, "queued", timed->queued);
     add_us(w, "submitted", timed->submitted);
     add_us(w, "waited_us", timed->started > ready ? timed->started - ready : 0);
     if (entry->flops)
-        rnl_text_add(&w->text, ",\"flops\":%" PRIu64, entry->flops);
+        add_member(w, "flops", entry->flops, 0);
     if (bytes)
-        rnl_text_add(&w->text, ",\"bytes\":%" PRIu64, bytes);
-    if (entry->flops && ns > 0)
-        rnl_text_add(&w->text, ",\"GFLOP/s\":%.3f", (double)entry->flops / ns);
-    if (bytes && ns > 0)
-        rnl_text_add(&w->text, ",\"GB/s\":%.3f", (double)bytes / ns);
-    rnl_text_add(&w->text, "}}");
+        add_member(w, "bytes", bytes, 0);
+    add_rate(w, "GFLOP/s", entry->flops, ns);
+    add_rate(w, "GB/s", bytes, ns);
+    add_plain(w, "}}");
 }
 
 /* Commands of a queue run one after the other; where a clock says otherwise, the later one starts when the earlier one
@@ -130,7 +171,7 @@ static void add_commands(writer *w, const rnl_trace *trace, const rnl_track *tra
         const uint64_t ready = later(timed->command->called, free_from);
         if (timed->started > ready + LEAST_WAIT_NS) {
             start_slice(w, pid, track->tid, "waiting", "wait", ready, timed->started);
-            rnl_text_add(&w->text, "}}");
+            add_plain(w, "}}");
         }
         timed->started = later(timed->started, free_from);
         timed->ended = later(timed->ended, timed->started);
@@ -195,7 +236,7 @@ static void add_spans(writer *w, const rnl_trace *trace)
         }
         start_slice(w, HOST_PID, HOST_TIDS + span->tid, trace->entries[span->what].name,
                     trace->entries[span->what].category, span->start, span->end);
-        rnl_text_add(&w->text, "}}");
+        add_plain(w, "}}");
     }
 }
 
