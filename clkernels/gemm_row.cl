@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// One row times a matrix whose columns are neighbours, for CPUs, one work-item a work-group. A work-item takes a span of
-// columns and reads its part of a few rows of b at a time from end to end, which memory is fastest at; the sums stay in the
-// first cache.
+// One row times a matrix whose columns are neighbours, for CPUs, one work-item a work-group. A few rows of b are read at a
+// time from end to end, which memory is fastest at; the sums stay in the first cache.
+//
+// Terms are cut into stretches, whose sums are added in their order. A work-item takes a span of columns and one stretch
+// after the other. In a team (team.clh) it may take one stretch of all columns instead: whole rows, which processors fetch
+// ahead where half a row is too short for them. The last one adds up, so that both ways give the same bits.
 //
 // Defines:
 //   T, T_A, T_B  see gemm.clh
@@ -11,6 +14,7 @@
 // check: -DT=F32 -DW=16 -DBATCHED
 // check: -DT=F16 -DW=8 -DINDEX64
 // check: -DT=F32 -DW=4 -DSTAGES=1 -DS1=OP_ADD(v0,y0) -DOPERANDS=1 -DT_Y0=F16 -DY0_STEP=1
+// check: -DT=F32 -DW=8 -DTEAM
 // check: -DT=BF16 -DW=16 -DLANES -DSTAGES=1 -DS1=OP_MUL(v0,K(0))
 #if !defined(T) || !defined(W)
 #error "gemm_row.cl needs T and W"
@@ -20,55 +24,111 @@
 #else
 #define V W
 #endif
-// Columns of a work-item, at most 2048.
-#define MORE_ARGUMENTS , idx_t span
 #include "gemm.clh"
-#define VECTORS (2048 / W)
+// Few arguments, for some drivers allocate memory for each at every launch. where: offsets as in gemm.clh; columns and
+// terms; strides: a's and b's along the terms, c's and dst's along the columns; columns of a work-item, at most 2048; terms
+// of a stretch; stretches; flags: 1: there is c, 2: a team takes a stretch each, of at most 2048 columns; bits of alpha and
+// beta.
+#define ROW_ARGUMENTS                                                                                                  \
+    __global const STORAGE(T_A) *a, __global const STORAGE(T_B) *b, __global const STORAGE(T) * c,                     \
+        __global STORAGE(T) * dst, idx16_t where BATCH_ARGUMENTS CHAIN_ARGUMENTS
+#define ROW_UNPACK                                                                                                     \
+    idx_t c_offset = where.s2, dst_offset = where.s3;                                                                  \
+    const idx_t columns = where.s4, terms = where.s5, a_k = where.s6, b_k = where.s7, c_n = where.s8, dst_n = where.s9, \
+                span = where.sa, stretch = where.sb, stretches = where.sc, flags = where.sd;                           \
+    const float alpha = as_float((int)where.se), beta = as_float((int)where.sf);                                       \
+    BATCH_UNPACK
+#define MOST_COLUMNS 2048
+#define VECTORS (MOST_COLUMNS / W)
 #define ROWS 8
 
-// sums += the products of ROWS terms.
-static inline void add_rows(VECTOR sums[VECTORS], int vectors, __global const STORAGE(T_A) *a, idx_t a_k,
-                            __global const STORAGE(T_B) *b, idx_t b_k)
+// Of one stretch. Vector v begins at column v * W, the last one at `last`.
+static inline void sum_stretch(VECTOR sums[VECTORS], int vectors, int last, __global const STORAGE(T_A) *a, idx_t a_k,
+                               __global const STORAGE(T_B) *b, idx_t b_k, idx_t count)
 {
-    VECTOR x[ROWS];
+    idx_t k = 0;
+    for (int v = 0; v < vectors; v++)
+        sums[v] = 0;
+    for (; k + ROWS <= count; k += ROWS, a += ROWS * a_k, b += ROWS * b_k) {
+        VECTOR x[ROWS];
 #pragma unroll
-    for (int i = 0; i < ROWS; i++)
-        x[i] = (VECTOR)(LOAD(T_A, a, i * a_k));
-    for (int v = 0; v < vectors; v++) {
-        VECTOR even = sums[v], odd = 0;
+        for (int i = 0; i < ROWS; i++)
+            x[i] = (VECTOR)(LOAD(T_A, a, i * a_k));
+        for (int v = 0; v < vectors; v++) {
+            const int at = min(v * W, last);
+            VECTOR even = sums[v], odd = 0;
 #pragma unroll
-        for (int i = 0; i < ROWS; i += 2) {
-            even = fma(x[i], LOADV(T_B, W, b + i * b_k, v * W), even);
-            odd = fma(x[i + 1], LOADV(T_B, W, b + (i + 1) * b_k, v * W), odd);
+            for (int i = 0; i < ROWS; i += 2) {
+                even = fma(x[i], LOADV(T_B, W, b + i * b_k, at), even);
+                odd = fma(x[i + 1], LOADV(T_B, W, b + (i + 1) * b_k, at), odd);
+            }
+            sums[v] = even + odd;
         }
-        sums[v] = even + odd;
     }
+    for (; k < count; k++, a += a_k, b += b_k)
+        for (int v = 0; v < vectors; v++)
+            sums[v] = fma((VECTOR)(LOAD(T_A, a, 0)), LOADV(T_B, W, b, min(v * W, last)), sums[v]);
 }
 
-__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void gemm_row(GEMM_ARGUMENTS TEAM_ARGUMENTS)
+#ifdef TEAM_SUMS
+// Whether this is the last one: it has the sums of all then.
+static inline bool add_up_in_team(VECTOR sums[VECTORS], int vectors, idx_t stretch, idx_t stretches,
+                                  volatile __global uint *team_counter)
+{
+    __global float *const all = TEAM_SUMS(team_counter);
+    for (int v = 0; v < vectors; v++)
+        PASTE2_(vstore, W)(sums[v], v, all + stretch * MOST_COLUMNS);
+    if (!team_is_last(team_counter, (uint)stretches))
+        return false;
+    for (int v = 0; v < vectors; v++) {
+        sums[v] = PASTE2_(vload, W)(v, all);
+        for (idx_t i = 1; i < stretches; i++)
+            sums[v] += PASTE2_(vload, W)(v, all + i * MOST_COLUMNS);
+    }
+    return true;
+}
+#endif
+
+__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void gemm_row(ROW_ARGUMENTS TEAM_ARGUMENTS)
 {
     TEAM_ENTER
-    GEMM_UNPACK
+    ROW_UNPACK
     const idx_t grid0 = (idx_t)get_global_id(0), grid2 = (idx_t)get_global_id(2);
+#ifdef TEAM_SUMS
+    const bool by_stretch = team_counter && (flags & 2) != 0;
+#else
+    const bool by_stretch = false;
+#endif
     // The last span is moved back to be full; its first columns are not stored again.
-    const idx_t wish = grid0 * span, first = max((idx_t)0, min(wish, size.s1 - span));
-    const int vectors = (int)(span / W);
+    const idx_t width = by_stretch ? columns : span, wish = by_stretch ? 0 : grid0 * span,
+                first = max((idx_t)0, min(wish, columns - width));
+    const int vectors = wish < columns ? (int)((width + W - 1) / W) : 0, last = (int)width - W;
+    bool stores = true;
     VECTOR sums[VECTORS];
     FIND_MATRICES;
     b += first;
-    for (int v = 0; v < vectors; v++)
-        sums[v] = 0;
-    idx_t k = 0;
-    for (; k + ROWS <= size.s2; k += ROWS)
-        add_rows(sums, vectors, a + k * stride.s1, stride.s1, b + k * stride.s2, stride.s2);
-    for (; k < size.s2; k++)
-        for (int v = 0; v < vectors; v++)
-            sums[v] = fma((VECTOR)(LOAD(T_A, a, k * stride.s1)), LOADV(T_B, W, b, k * stride.s2 + v * W), sums[v]);
-    for (int v = 0; v < vectors; v++) {
-        const idx_t n = first + v * W, m = 0;
-        if (n + W > wish)
-            store_vector(dst, dst_offset + n * stride.s7, stride.s7, c, c_offset + n * stride.s5, stride.s5, sums[v], alpha,
-                         beta, flags.x, (int)max((idx_t)0, wish - n), W, m, n PASS_CHAIN);
+#ifdef TEAM_SUMS
+    if (by_stretch) {
+        const idx_t k = grid0 * stretch;
+        sum_stretch(sums, vectors, last, a + k * a_k, a_k, b + k * b_k, b_k, min(stretch, terms - k));
+        stores = add_up_in_team(sums, vectors, grid0, stretches, team_counter);
+    }
+#endif
+    if (!by_stretch) {
+        sum_stretch(sums, vectors, last, a, a_k, b, b_k, min(stretch, terms));
+        for (idx_t i = 1; i < stretches; i++) {
+            const idx_t k = i * stretch;
+            VECTOR more[VECTORS];
+            sum_stretch(more, vectors, last, a + k * a_k, a_k, b + k * b_k, b_k, min(stretch, terms - k));
+            for (int v = 0; v < vectors; v++)
+                sums[v] += more[v];
+        }
+    }
+    for (int v = 0; v < vectors && stores; v++) {
+        const idx_t n = first + min(v * W, last), m = 0, begin = max(wish, first + v * W) - n;
+        if (begin < W)
+            store_vector(dst, dst_offset + n * dst_n, dst_n, c, c_offset + n * c_n, c_n, sums[v], alpha, beta,
+                         (flags & 1) != 0, (int)max((idx_t)0, begin), W, m, n PASS_CHAIN);
     }
     TEAM_LEAVE
 }

@@ -27,6 +27,10 @@ typedef struct rnl_team_kernel {
     enum { RNL_TEAM_UNSET, RNL_TEAM_ALONE, RNL_TEAM_TOGETHER } set; /* what they were set for last */
 } rnl_team_kernel;
 
+/* Of a launch, that its work-groups may leave for the one of them that is done last: so many of each of so many. */
+#define RNL_TEAM_SUMS 2048
+#define RNL_TEAM_MOST_THREADS 8 /* one thread enqueues for all */
+
 /* "TEAM" where kernels of this file can wait for each other on this device, else NULL. */
 const char *rnl_team_define(const rnl_device *device, const char *file);
 /*

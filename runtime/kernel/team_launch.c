@@ -20,6 +20,7 @@ static void stand_in(rnl_team *team, uint32_t count)
     if (count == 0)
         return;
     rnl_team_finish(team);
+    team->words[RNL_TEAM_DONE] = 0;
     __atomic_fetch_add(&team->words[0], count, __ATOMIC_SEQ_CST);
 }
 

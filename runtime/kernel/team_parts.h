@@ -5,8 +5,9 @@
 
 #include "kernel/team.h"
 
-#define RNL_TEAM_MOST_THREADS 8 /* one thread enqueues for all */
-#define RNL_TEAM_WORDS 64
+/* As in clkernels/team.clh: the counter and how many slept, how many groups of a launch are done, and their sums. */
+#define RNL_TEAM_DONE 16
+#define RNL_TEAM_WORDS (64 + RNL_TEAM_MOST_THREADS * RNL_TEAM_SUMS)
 /* Global offsets begin here: for one of 0 pocl compiles a kernel anew. Also after dividing it by a group's size, a
  * power of two, the low 32 bits are those of what was added. */
 #define RNL_TEAM_FIRST_ID ((size_t)1 << 48)

@@ -95,18 +95,23 @@ static void add_batch(rnl_step_builder *step, const rnl_dims *batch)
     rnl_step_indices(step, 8, all[4], 8, 0);
 }
 
-void rnl_gemm_add_arguments(rnl_step_builder *step, const rnl_gemm_problem *problem, bool rows_first)
+void rnl_gemm_add_matrices(rnl_step_builder *step, const rnl_gemm_problem *problem, const int64_t numbers[12])
 {
     const rnl_view *const views[4] = {problem->a, problem->b, problem->c, problem->dst};
+    for (size_t i = 0; i < 4; ++i)
+        rnl_step_slot(step, rnl_view_exists(views[i]) ? views[i]->slot : RNL_NO_SLOT);
+    rnl_step_offsets(step, 16, views, 4, numbers, 12);
+    if (problem->batch.rank > 0)
+        add_batch(step, &problem->batch);
+}
+
+void rnl_gemm_add_arguments(rnl_step_builder *step, const rnl_gemm_problem *problem, bool rows_first)
+{
     const int64_t size_and_stride[12] = {problem->m,   problem->n,   problem->k,     rnl_dims_elements(&problem->batch),
                                          problem->a_m, problem->a_k, problem->b_k,   problem->b_n,
                                          problem->c_m, problem->c_n, problem->dst_m, problem->dst_n};
     const int32_t flags[2] = {problem->c != NULL, rows_first};
-    for (size_t i = 0; i < 4; ++i)
-        rnl_step_slot(step, rnl_view_exists(views[i]) ? views[i]->slot : RNL_NO_SLOT);
-    rnl_step_offsets(step, 16, views, 4, size_and_stride, 12);
-    if (problem->batch.rank > 0)
-        add_batch(step, &problem->batch);
+    rnl_gemm_add_matrices(step, problem, size_and_stride);
     add_factors(step, problem);
     rnl_step_value(step, flags, sizeof flags);
 }

@@ -46,6 +46,8 @@ int64_t rnl_gemm_most_rows(int64_t vector);
 rnl_status rnl_gemm_append_tile(rnl_step_list *list, const char *name, const rnl_gemm_problem *problem,
                                 const rnl_gemm_tile *tile);
 
+/* The buffers, their offsets with these numbers behind them, and the batch dimensions. */
+void rnl_gemm_add_matrices(rnl_step_builder *step, const rnl_gemm_problem *problem, const int64_t numbers[12]);
 /* The arguments in front of gemm.clh's MORE_ARGUMENTS. */
 void rnl_gemm_add_arguments(rnl_step_builder *step, const rnl_gemm_problem *problem, bool rows_first);
 /* Everything that a vector of columns meets when it is stored is a vector, or one element that repeats. */

@@ -1,13 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One row times a matrix on CPUs: as fast as memory gives the matrix, read where it lies. */
+#include "base/memory.h"
+#include "kernel/team.h"
 #include "ops/deterministic.h"
 #include "ops/gemm_problem.h"
 #include "ops/implementation.h"
+#include <string.h>
 
-#define MOST_COLUMNS 2048                      /* of a work-item, as in gemm_row.cl */
+#define FILE_NAME "gemm_row.cl"
+#define ROWS 8                                 /* that it reads at a time */
+#define MOST_COLUMNS RNL_TEAM_SUMS             /* of a work-item there */
 #define FAR_ELEMENTS (INT64_C(3) * 512 * 1024) /* a matrix that is not in the caches of the cores */
 #define VERY_FAR_ELEMENTS (INT64_C(8) * 1024 * 1024)
-#define LONG_COLUMNS 1024 /* a row of so many is read as fast as a longer one */
+#define LONG_COLUMNS 1024     /* a row of so many is read as fast as a longer one */
+#define WIDEST_BY_STRETCHES 8 /* elements of a vector: measured with those */
+#define FEWEST_ELEMENTS 16384 /* of a matrix by stretches, … */
+#define FEWEST_TERMS 16       /* … and terms of a stretch */
 
 bool rnl_gemm_row_applies(const rnl_device *device, const void *data)
 {
@@ -17,19 +25,40 @@ bool rnl_gemm_row_applies(const rnl_device *device, const void *data)
            problem->n >= device->vector_width && rnl_dtype_is_float(type) && type != RNL_F64;
 }
 
-/* What is in the caches is faster by tiles. */
+/* How a product is cut up: see gemm_row.cl. */
+typedef struct row_cut {
+    int64_t span, stretch, stretches;
+    bool by_team;
+} row_cut;
+
+/*
+ * Whether a team's threads take a stretch of terms each. Not told by the batch, since it is another order of adding up.
+ */
+static bool takes_stretches(const rnl_device *device, const rnl_gemm_problem *problem)
+{
+    const int64_t units = rnl_device_units(device);
+    return device->vector_width <= WIDEST_BY_STRETCHES && units > 1 && units <= RNL_TEAM_MOST_THREADS &&
+           problem->n <= MOST_COLUMNS && problem->k >= FEWEST_TERMS * units && rnl_team_define(device, FILE_NAME);
+}
+
+/* What is in the caches is faster by tiles, but for whole rows by a team. */
 bool rnl_gemm_row_pays(const rnl_device *device, const void *data)
 {
     const rnl_gemm_problem *problem = data;
-    return !rnl_is_deterministic() && rnl_device_is_cpu(device) && problem->k >= 8 && problem->n >= 512 &&
-           problem->n <= INT64_MAX / problem->k && problem->n * problem->k >= FAR_ELEMENTS;
+    if (rnl_is_deterministic() || !rnl_device_is_cpu(device) || problem->k < ROWS ||
+        problem->n > INT64_MAX / problem->k)
+        return false;
+    const int64_t elements = problem->n * problem->k;
+    return problem->dst->dtype == RNL_F32 && takes_stretches(device, problem)
+               ? elements >= FEWEST_ELEMENTS
+               : problem->n >= 512 && elements >= FAR_ELEMENTS;
 }
 
 /* Short rows are read in as few pieces as can be, and so is memory that is far away; else threads should finish
  * together. */
 static int64_t choose_span(const rnl_device *device, const rnl_gemm_problem *problem)
 {
-    const int64_t vector = device->vector_width, units = device->info.compute_units ? device->info.compute_units : 1;
+    const int64_t vector = device->vector_width, units = rnl_device_units(device);
     const bool by_unit = problem->n < 2 * units * LONG_COLUMNS || problem->n >= VERY_FAR_ELEMENTS / problem->k;
     const int64_t items = by_unit ? units : 2 * units;
     const int64_t wish = (problem->n + items - 1) / items, whole = (wish + vector - 1) / vector * vector;
@@ -38,24 +67,46 @@ static int64_t choose_span(const rnl_device *device, const rnl_gemm_problem *pro
     return span < most ? span : most;
 }
 
+static row_cut choose_cut(const rnl_device *device, const rnl_gemm_problem *problem)
+{
+    row_cut cut = {.span = choose_span(device, problem), .stretch = problem->k, .stretches = 1};
+    if (!takes_stretches(device, problem))
+        return cut;
+    cut.stretches = rnl_device_units(device);
+    cut.stretch = rnl_divide_up(rnl_divide_up(problem->k, cut.stretches), ROWS) * ROWS;
+    cut.by_team = rnl_dims_elements(&problem->batch) == 1 && !problem->index64;
+    return cut;
+}
+
+/* ROW_UNPACK of gemm_row.cl. */
+static void add_arguments(rnl_step_builder *step, const rnl_gemm_problem *problem, const row_cut *cut)
+{
+    const float factors[2] = {problem->alpha, problem->beta};
+    int32_t bits[2];
+    memcpy(bits, factors, sizeof bits);
+    const int64_t flags = (problem->c != NULL) + 2 * cut->by_team;
+    const int64_t numbers[12] = {problem->n, problem->k,   problem->a_k,   problem->b_k, problem->c_n, problem->dst_n,
+                                 cut->span,  cut->stretch, cut->stretches, flags,        bits[0],      bits[1]};
+    rnl_gemm_add_matrices(step, problem, numbers);
+}
+
 rnl_status rnl_gemm_row_append(rnl_step_list *list, const char *name, const void *data)
 {
     const rnl_gemm_problem *problem = data;
-    const rnl_dtype type = problem->dst->dtype;
-    const int64_t span = choose_span(list->device, problem);
-    const size_t items[3] = {(size_t)((problem->n + span - 1) / span), 1, (size_t)rnl_dims_elements(&problem->batch)};
+    const row_cut cut = choose_cut(list->device, problem);
+    const int64_t columns = cut.by_team ? cut.stretches : rnl_divide_up(problem->n, cut.span);
+    const size_t items[3] = {(size_t)columns, 1, (size_t)rnl_dims_elements(&problem->batch)};
     rnl_step_builder step;
     rnl_step_begin(&step, list, name, problem->index64);
-    rnl_step_type(&step, "T", type);
+    rnl_step_type(&step, "T", problem->dst->dtype);
     rnl_step_define(&step, "W=%lld", (long long)list->device->vector_width);
     if (problem->chain && !rnl_gemm_chain_takes_vectors(problem))
         rnl_step_define(&step, "LANES");
-    rnl_gemm_add_arguments(&step, problem, true);
-    rnl_step_index(&step, span);
+    add_arguments(&step, problem, &cut);
     rnl_gemm_add_chain(&step, problem);
     rnl_step_range(&step, 3, items, (size_t[3]){1, 1, 1});
     step.step.flops = rnl_gemm_flops(problem);
     step.step.bytes = rnl_gemm_bytes(problem);
     rnl_step_writes(&step, problem->dst->slot);
-    return rnl_step_end(&step, "gemm_row.cl", "gemm_row");
+    return rnl_step_end(&step, FILE_NAME, "gemm_row");
 }

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SIDE 96
+#define SIDE 128 /* a single row of which is multiplied by stretches of terms where those are (gemm_row.cl) */
 #define COUNT 40 /* products, a multiple of FACTORS */
 #define FACTORS 2
 #define MOST_CALLS 4000
