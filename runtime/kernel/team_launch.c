@@ -154,10 +154,12 @@ static void look(rnl_team *team)
 {
     if (++team->launched < LOOK_AFTER)
         return;
-    if (slept_ns(team) <= MOST_ASLEEP_NS) {
+    const bool is_sleepy = slept_ns(team) > MOST_ASLEEP_NS, was_sleepy = team->was_sleepy;
+    team->was_sleepy = is_sleepy;
+    if (!is_sleepy)
         team->rest -= team->rest / 4;
+    if (!is_sleepy || !was_sleepy) /* once may be a kernel that was loaded, for which all waited some milliseconds */
         return;
-    }
     team->rest = team->rest < FIRST_REST ? FIRST_REST : team->rest < LONGEST_REST / 2 ? 2 * team->rest : LONGEST_REST;
     atomic_store_explicit(&team->rests, team->rest, memory_order_relaxed);
 }

@@ -27,6 +27,7 @@ struct rnl_team {
     uint64_t looked_ns, looked_cycles, slept_cycles; /* … then, and what threads had slept */
     atomic_uint rests; /* so many more calls of rnl_team_follow are in vain; atomic: read without the lock */
     uint32_t rest;     /* how long the last rest was */
+    bool was_sleepy;   /* when it was looked at last */
     _Alignas(64) uint32_t words[RNL_TEAM_WORDS]; /* clkernels/team.clh */
 };
 

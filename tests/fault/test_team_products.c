@@ -267,7 +267,20 @@ START_TEST(test_one_waits)
 }
 END_TEST
 
-/* Where threads have slept for long they are left alone for some time, and then they are tried again. */
+/* What the kernels tell of the threads' sleep, and products enough for it to be looked at once. */
+static void sleep_and_turn(const chain *it, bool keeps_on)
+{
+    const uint64_t hour = UINT64_C(10000000000000); /* of cycles; at 2.8 GHz */
+    for (int i = 0; i < 9; i++) {
+        if (i == 0 || keeps_on)
+            __atomic_fetch_add((uint64_t *)(void *)&it->device->team->words[2], hour, __ATOMIC_SEQ_CST);
+        put_row(it);
+        test_ok(turn(it, 0, COUNT));
+        get_row(it, COUNT);
+    }
+}
+
+/* Where threads keep sleeping for long they are left alone for some time, and then they are tried again. */
 START_TEST(test_rests)
 {
     rnl_device *device = test_open_device();
@@ -277,13 +290,9 @@ START_TEST(test_rests)
     get_row(&it, COUNT);
     if (rnl_device_has_team(device)) {
         rnl_team *team = device->team;
-        const uint64_t hour = UINT64_C(10000000000000); /* of cycles; at 2.8 GHz */
-        __atomic_fetch_add((uint64_t *)(void *)&team->words[2], hour, __ATOMIC_SEQ_CST);
-        for (int i = 0; i < 10; i++) {
-            put_row(&it);
-            test_ok(turn(&it, 0, COUNT));
-            get_row(&it, COUNT);
-        }
+        sleep_and_turn(&it, false);
+        ck_assert_uint_eq(atomic_load(&team->rests), 0);
+        sleep_and_turn(&it, true);
         const unsigned rests = atomic_load(&team->rests);
         ck_assert_uint_gt(rests, 0);
         const uint64_t before = it.stream->team_launches;
