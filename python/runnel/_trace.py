@@ -23,7 +23,7 @@ class Trace:
 
     The file is written when the block ends; `write` writes one at any time. Any thread. With `every` every N-th run of a
     session is recorded, its first one included, all of them with 1; without it a session's first five runs are, and then
-    as many as cost at most 1.5% of its time. The others cost nothing.
+    as many as cost at most 1% of its time. The others cost nothing.
     """
 
     def __init__(self, path: Optional[Union[str, os.PathLike]] = None, every: Optional[int] = None):

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_COST 0.015
+#define MOST_COST 0.01
 #define MOST_INTERVAL 999u
 #define LEAST_PAIRS 5u
 #define FIRST_RUNS 5u /* are recorded whatever that costs: who runs a model a few times wants to see all of it */
@@ -14,7 +14,7 @@
 /* Kinds that never come again make no pairs: then so many apart, which keeps the cost where a recorded run takes twice
  * as long. */
 #define PATIENCE 60u
-#define BLIND_INTERVAL 67u
+#define BLIND_INTERVAL 101u
 #define LOOK_EVERY 32u /* of runs that are all recorded one is not, to see what it takes */
 
 void rnl_trace_set_interval(rnl_trace *trace, uint32_t runs)

@@ -49,8 +49,8 @@ RNL_API rnl_trace *rnl_trace_use(rnl_trace *trace);
  * enqueued in streams of your own and rnl_trace_span are recorded all the same. Any thread.
  *
  * RNL_TRACE_AUTOMATIC, as it is at first: the next five are, then a third of the runs, until the times of pairs, of
- * which one is recorded, say what that costs; from then on as many as can be at a mean cost of at most 1.5%: all but
- * each 32nd where a recorded run takes no longer, each 35th where it takes one and a half times as long. It is
+ * which one is recorded, say what that costs; from then on as many as can be at a mean cost of at most 1%: all but
+ * each 32nd where a recorded run takes no longer, each 51st where it takes one and a half times as long. It is
  * measured again as runs go on.
  */
 #define RNL_TRACE_AUTOMATIC UINT32_MAX
