@@ -109,7 +109,7 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void gemm_row(ROW_ARGUME
     b += first;
 #ifdef TEAM_SUMS
     if (by_stretch) {
-        const idx_t k = grid0 * stretch;
+        const idx_t k = min((idx_t)grid0 * stretch, terms); // the last one may have none
         sum_stretch(sums, vectors, last, a + k * a_k, a_k, b + k * b_k, b_k, min(stretch, terms - k));
         stores = add_up_in_team(sums, vectors, grid0, stretches, team_counter);
     }
@@ -117,7 +117,7 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void gemm_row(ROW_ARGUME
     if (!by_stretch) {
         sum_stretch(sums, vectors, last, a, a_k, b, b_k, min(stretch, terms));
         for (idx_t i = 1; i < stretches; i++) {
-            const idx_t k = i * stretch;
+            const idx_t k = min(i * stretch, terms);
             VECTOR more[VECTORS];
             sum_stretch(more, vectors, last, a + k * a_k, a_k, b + k * b_k, b_k, min(stretch, terms - k));
             for (int v = 0; v < vectors; v++)

@@ -66,7 +66,7 @@ static const char help_run[] =
     "                             ui.perfetto.dev opens; with several devices a track for each, with --pipeline for\n"
     "                             each stage\n"
     "      --trace-every N        with --trace: record every N-th run, the first included; default: the first five,\n"
-    "                             then as many as cost at most 2.5% of the time\n"
+    "                             then as many as cost at most 1% of the time\n"
     "      --verbose              say on stderr what is compiled, which kernel each step uses, and memory\n"
     "                             (also: RUNNEL_VERBOSE=1)\n"
     "      --help                 print this\n"

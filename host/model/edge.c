@@ -2,6 +2,7 @@
 #include "model/edge.h"
 
 #include "base/memory.h"
+#include "device/buffer.h"
 #include "device/guard.h"
 #include "device/pinned.h"
 #include "device/trace.h"
@@ -185,8 +186,9 @@ static rnl_status write_staged(rnl_session *session, rnl_edge *edge, const rnl_p
     const size_t bytes = io_bytes(io), offset = session->slots[io->slot].offset_bytes;
     TRY(get_staging(session, edge, bytes));
     rnl_traffic_add(&session->model->device->traffic.staged, bytes);
-    for (size_t at = 0; at < bytes; at += STAGED_PIECE) {
-        const size_t piece = bytes - at < STAGED_PIECE ? bytes - at : STAGED_PIECE;
+    const size_t most = edge->staging->pageable ? bytes : STAGED_PIECE; /* which is waited for, each piece */
+    for (size_t at = 0; at < bytes; at += most) {
+        const size_t piece = bytes - at < most ? bytes - at : most;
         memcpy((char *)rnl_buffer_host(edge->staging) + at, (const char *)host + at, piece);
         TRY(rnl_stream_copy(session->stream, rnl_session_buffer(session, io->slot), offset + at, edge->staging, at,
                             piece));

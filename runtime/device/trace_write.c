@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "device/trace_parts.h"
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -73,7 +74,7 @@ static void add_us(writer *w, const char *key, uint64_t ns)
 static void add_rate(writer *w, const char *key, uint64_t count, uint64_t ns)
 {
     if (count > 0 && ns > 0)
-        add_member(w, key, (uint64_t)((double)count / (double)ns * 1e3 + 0.5), 3);
+        add_member(w, key, (uint64_t)fmin((double)count / (double)ns * 1e3 + 0.5, 1e18), 3);
 }
 
 static void add_name(writer *w, uint32_t pid, uint32_t tid, const char *kind, const char *name)

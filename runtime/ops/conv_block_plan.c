@@ -16,7 +16,7 @@ static const block_tile last_tiles[] = {{16, 14, 2}, {16, 7, 4}, {16, 28, 1}, {8
 #define FEW_PIXELS 64    /* for more of them it matters little how many of the last tile's are left over */
 #define ENOUGH_PIXELS 96 /* of results at a time, which weights pass by together */
 #define MOST_FLOATS (1 << 26)
-/* Of a projection, in floats, which leave no room in a second cache beside the pixels: a tile of 8-float registers,
+/* Of a projection, in floats, which leave no room in a second cache beside the pixels: a tile of short registers,
  * whose sums are few, would ask for them more often than they come. */
 #define MANY_WEIGHTS (1 << 16)
 

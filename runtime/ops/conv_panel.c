@@ -172,6 +172,11 @@ typedef struct panel_share {
     int64_t runs, blocks;
 } panel_share;
 
+static int64_t smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
 static int64_t at_least_one(int64_t value)
 {
     return value > 1 ? value : 1;
@@ -186,9 +191,8 @@ static int64_t blocks_together(const rnl_conv_problem *problem, const panel_tile
     const int64_t taps = problem->taps[0] * problem->taps[1] * problem->taps[2];
     const int64_t block = problem->channels * taps * tile->tile.vector * tile->tile.vectors *
                           (int64_t)rnl_dtype_bytes(problem->weight->dtype);
-    int64_t together = at_least_one(NEAR_WEIGHTS / at_least_one(block));
-    together = together < MOST_TOGETHER ? together : MOST_TOGETHER;
-    return together < blocks ? together : blocks;
+    const int64_t together = at_least_one(NEAR_WEIGHTS / at_least_one(block));
+    return smaller(smaller(together, MOST_TOGETHER), blocks);
 }
 
 /* Some microseconds' worth, but work for every processor. */
@@ -200,10 +204,10 @@ static panel_share choose_share(const rnl_device *device, const rnl_conv_problem
     if (weights_fit(problem))
         share.blocks = runs >= wanted ? blocks : at_least_one(blocks * runs / wanted);
     else if (tile->tile.vector < 16)
-        share.blocks = blocks_together(problem, tile, blocks);
+        share.blocks = smaller(blocks_together(problem, tile, blocks), at_least_one(blocks * runs / wanted));
     const int64_t enough = rnl_divide_up(16384, tile_cost(problem, tile) * share.blocks);
     const int64_t most = at_least_one(runs * rnl_divide_up(blocks, share.blocks) / wanted);
-    share.runs = most < enough ? most : enough;
+    share.runs = smaller(most, enough);
     return share;
 }
 

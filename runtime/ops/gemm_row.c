@@ -13,6 +13,7 @@
 #define FAR_ELEMENTS (INT64_C(3) * 512 * 1024) /* a matrix that is not in the caches of the cores */
 #define VERY_FAR_ELEMENTS (INT64_C(8) * 1024 * 1024)
 #define LONG_COLUMNS 1024     /* a row of so many is read as fast as a longer one */
+#define LINES_COLUMNS 64      /* some lines of memory */
 #define WIDEST_BY_STRETCHES 8 /* elements of a vector: measured with those */
 #define FEWEST_ELEMENTS 16384 /* of a matrix by stretches, … */
 #define FEWEST_TERMS 16       /* … and terms of a stretch */
@@ -41,7 +42,7 @@ static bool takes_stretches(const rnl_device *device, const rnl_gemm_problem *pr
            problem->n <= MOST_COLUMNS && problem->k >= FEWEST_TERMS * units && rnl_team_define(device, FILE_NAME);
 }
 
-/* What is in the caches is faster by tiles, but for whole rows by a team. */
+/* What is in the caches is faster by tiles, but for whole rows, by a team or one of a batch each. */
 bool rnl_gemm_row_pays(const rnl_device *device, const void *data)
 {
     const rnl_gemm_problem *problem = data;
@@ -52,6 +53,15 @@ bool rnl_gemm_row_pays(const rnl_device *device, const void *data)
     return problem->dst->dtype == RNL_F32 && takes_stretches(device, problem)
                ? elements >= FEWEST_ELEMENTS
                : problem->n >= 512 && elements >= FAR_ELEMENTS;
+}
+
+/* What a batch's matrices leave to each work-item: whole lines of memory at least. Spans are in no sum. */
+static int64_t span_of_batch(const rnl_device *device, const rnl_gemm_problem *problem, int64_t span)
+{
+    const int64_t most = problem->n / device->vector_width * device->vector_width;
+    const bool is_enough = rnl_dims_elements(&problem->batch) >= rnl_device_units(device);
+    const int64_t least = is_enough || most < LINES_COLUMNS ? most : LINES_COLUMNS;
+    return span > least ? span : least;
 }
 
 /* Short rows are read in as few pieces as can be, and so is memory that is far away; else threads should finish
@@ -75,6 +85,8 @@ static row_cut choose_cut(const rnl_device *device, const rnl_gemm_problem *prob
     cut.stretches = rnl_device_units(device);
     cut.stretch = rnl_divide_up(rnl_divide_up(problem->k, cut.stretches), ROWS) * ROWS;
     cut.by_team = rnl_dims_elements(&problem->batch) == 1 && !problem->index64;
+    if (!cut.by_team)
+        cut.span = span_of_batch(device, problem, cut.span);
     return cut;
 }
 
