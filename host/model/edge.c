@@ -192,7 +192,8 @@ static rnl_status write_staged(rnl_session *session, rnl_edge *edge, const rnl_p
         memcpy((char *)rnl_buffer_host(edge->staging) + at, (const char *)host + at, piece);
         TRY(rnl_stream_copy(session->stream, rnl_session_buffer(session, io->slot), offset + at, edge->staging, at,
                             piece));
-        TRY(rnl_stream_flush(session->stream));
+        if (at + piece < bytes)
+            TRY(rnl_stream_flush(session->stream));
     }
     return RNL_OK;
 }
