@@ -314,7 +314,7 @@ static void *call_often(void *argument)
         (void)!run(runs[(i + number) % 2]);
         if (number == 0 && i == 4)
             fake_driver()->lose_device(1, 3, CL_OUT_OF_RESOURCES);
-        if (number == 1)
+        if (number == 1 && i % 4 == 1)
             fake_driver()->fail_command(5, CL_OUT_OF_RESOURCES);
         if (number == 2 && i == 7)
             rnl_multi_cancel(multi, 0);
@@ -330,6 +330,8 @@ static void *call_often(void *argument)
     return NULL;
 }
 
+/* A device that fails a request, and then what it is asked whether it is there, is left out: two of the three commands
+ * that fail. So one of the devices that are not lost is there at the end. */
 START_TEST(many_callers_meet_faults)
 {
     pthread_t threads[THREADS];
