@@ -30,6 +30,7 @@ typedef struct survey {
     double best_ns; /* with split->share */
     rnl_tensor *whole;
     bool is_compared;
+    rnl_error out; /* why the last device that is out could not do it */
 } survey;
 
 /* The least of some runs, behind one that plans. A device that cannot do it is out. */
@@ -44,6 +45,7 @@ static rnl_status time_part(survey *s, size_t member, size_t rows, double *out_n
     }
     *out_ns = least;
     if (rnl_status_is_devices(status)) {
+        s->out = *rnl_last_error();
         s->split->lines[member].is_out = true;
         return RNL_OK;
     }
@@ -130,9 +132,9 @@ static rnl_status survey_alone(survey *s)
     }
     if (s->best_ns > 0)
         return RNL_OK;
-    return rnl_multi_count_present(s->batch->multi)
-               ? FAIL(RNL_UNAVAILABLE, "no device can run a batch of %zu rows", s->batch->rows)
-               : rnl_multi_fail_nobody();
+    if (!rnl_multi_count_present(s->batch->multi) || s->out.status == RNL_OK)
+        return rnl_multi_fail_nobody();
+    return rnl_error_add(rnl_error_restore(&s->out), "no device can run a batch of %zu rows", s->batch->rows);
 }
 
 /* Lines that lead to the shares that the caller gave. */
