@@ -15,7 +15,8 @@ from ._graph import ModelMeta, NodeArg, OperatorInfo, OperatorSupport, check_mod
 from ._multi import DeviceShare, MultiSession
 from ._multi import open as open  # not in __all__: `import *` leaves Python's own
 from ._operator import Launch, Node, Scratch, TensorSpec
-from ._options import SessionOptions, StepProfile
+from ._options import PipelineOptions, SessionOptions, StepProfile
+from ._pipeline import Pipeline, PipelineStage
 from ._quantize import Quantization, QuantizedLayer, quantize
 from ._registry import Registry
 from ._session import Session
@@ -27,7 +28,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Cancelled", "DataLoss", "DeadlineExceeded", "Device", "DeviceInfo", "DeviceShare", "Error", "FailedPrecondition",
     "InferenceSession", "Internal", "InvalidArgument", "Launch", "ModelMeta", "MultiSession", "Node", "NodeArg",
-    "NotFound", "OperatorInfo", "OperatorSupport", "Quantization", "QuantizedLayer", "Registry", "ResourceExhausted",
-    "Scratch", "Session", "SessionOptions", "StepProfile", "TensorSpec", "Trace", "Unavailable", "Unimplemented",
-    "check_model", "get_devices", "get_operators", "quantize",
+    "NotFound", "OperatorInfo", "OperatorSupport", "Pipeline", "PipelineOptions", "PipelineStage", "Quantization",
+    "QuantizedLayer", "Registry", "ResourceExhausted", "Scratch", "Session", "SessionOptions", "StepProfile",
+    "TensorSpec", "Trace", "Unavailable", "Unimplemented", "check_model", "get_devices", "get_operators", "quantize",
 ]

@@ -3,16 +3,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes as c
 import dataclasses
 import threading
 import weakref
-from typing import List, Optional, Union
+from typing import Iterator, List, Optional, Sequence, Union
 
 from . import _structs as s
 from ._errors import FailedPrecondition, InvalidArgument, NotFound
 from ._library import device_library, is_forked, library
 
+MOST_DEVICES = 64  # of a list
 TYPES = ("cpu", "gpu", "accelerator", "other")
 
 
@@ -97,6 +99,8 @@ class Device:
                             ("pinned_limit_bytes", pinned_limit_bytes), ("memory_fraction", memory_fraction)):
             if not 0 <= value < 2**(32 if name == "compute_units" else 64):
                 raise InvalidArgument(f"{name} is {value}")
+        if not isinstance(spec, (str, type(None))):
+            raise InvalidArgument(f"spec is a {type(spec).__name__}; give None, or text such as 'gpu' or '0:0'")
         options = s.DeviceOptions(c.sizeof(s.DeviceOptions), compute_units, memory_limit_bytes, pinned_limit_bytes,
                                   memory_fraction, False)
         handle = c.c_void_p()
@@ -145,10 +149,38 @@ def shared_device(device: Union[None, str, Device]) -> Device:
         device.handle()
         return device
     if device is not None and not isinstance(device, str):
-        raise InvalidArgument(f"device is a {type(device).__name__}; give None, text such as 'gpu' or '0:0', or a Device")
+        raise InvalidArgument(f"device is a {type(device).__name__}; give None, text such as 'gpu' or '0:0', or a "
+                              "Device; runnel.open and runnel.Pipeline take several")
     library()
     with _lock:
         found = _open_devices.get(device or "")
         if found is None or not found._handle:
             found = _open_devices[device or ""] = Device(device)
         return found
+
+
+Devices = Union[str, Device, Sequence[Union[str, Device]]]
+
+
+@contextlib.contextmanager
+def opened(device: Devices) -> "Iterator[c.Array[c.c_void_p]]":
+    """The handles of what a list names, for as long as the block lasts: "gpu,cpu" or "all", or text and Devices."""
+    lib, handles = device_library(), []
+    given = device if isinstance(device, Sequence) and not isinstance(device, str) else [device]
+    try:
+        for each in given:
+            if isinstance(each, Device):
+                handles.append(lib.rnl_device_retain(each.handle()))
+            elif isinstance(each, str):
+                rows, count = (c.c_void_p * MOST_DEVICES)(), c.c_size_t()
+                lib.check(lib.rnl_multi_open_devices(each.encode(), None, rows, MOST_DEVICES, c.byref(count)))
+                handles += rows[:count.value]
+            else:
+                raise InvalidArgument(f"device lists a {type(each).__name__}; give text such as 'gpu' or '0:0', or a "
+                                      "Device")
+        if not 1 <= len(handles) <= MOST_DEVICES:
+            raise InvalidArgument(f"device lists {len(handles)} devices; 1 to {MOST_DEVICES} are possible")
+        yield (c.c_void_p * len(handles))(*handles)
+    finally:
+        for handle in handles:
+            lib.rnl_device_release(handle)

@@ -3,11 +3,15 @@
 
 from __future__ import annotations
 
+import ctypes as c
 import dataclasses
-from typing import Any, Callable, Mapping, Optional, Union
+from typing import Any, Callable, Mapping, Optional, Sequence, Tuple, Type, TypeVar, Union
 
+from . import _structs as s
 from ._device import text
 from ._errors import InvalidArgument
+from ._library import PROGRESS
+from ._trace import Trace
 
 
 # As rnl_precision counts them.
@@ -30,16 +34,57 @@ class SessionOptions:
     weight_budget_bytes: int = 0
 
 
-def make_options(options: Union[None, SessionOptions, Mapping[str, Any]]) -> SessionOptions:
+@dataclasses.dataclass
+class PipelineOptions(SessionOptions):
+    """A Pipeline's, beside those of SessionOptions, which are for each stage. `depth`: batches that may be under way for
+    each stage, at most 64; 0 is 2. `memory_bytes`: what each device may use for its stage, in the devices' order; None,
+    or 0 in it, is what its pool has left. `inputs`: a batch as `run` takes it, which the cut is made for; needed where the
+    model leaves dimensions free, and batches of other shapes run, too. `estimate`: the cut goes by arithmetic and memory
+    traffic, and nothing is measured. `trace`: as `Pipeline.trace`, with the opening."""
+
+    depth: int = 0
+    memory_bytes: Optional[Sequence[int]] = None
+    inputs: Optional[Mapping[str, Any]] = None
+    estimate: bool = False
+    trace: Optional[Trace] = None
+
+
+Options = TypeVar("Options", bound=SessionOptions)
+
+
+def _typed(options: Any, kind: Type[Options]) -> Options:
     if options is None:
-        return SessionOptions()
-    if isinstance(options, Mapping):
-        unknown = set(options) - {field.name for field in dataclasses.fields(SessionOptions)}
-        if unknown:
-            raise InvalidArgument(f"there is no option {', '.join(sorted(map(repr, unknown)))}")
-        options = SessionOptions(**options)
-    if not isinstance(options, SessionOptions):
-        raise InvalidArgument(f"options are a {type(options).__name__}; give a SessionOptions or a dict")
+        return kind()
+    if isinstance(options, kind) and (kind is not SessionOptions or not isinstance(options, PipelineOptions)):
+        return options
+    if isinstance(options, SessionOptions) and not isinstance(options, PipelineOptions):
+        options = {field.name: getattr(options, field.name) for field in dataclasses.fields(SessionOptions)}
+    if not isinstance(options, Mapping):
+        raise InvalidArgument(f"options are a {type(options).__name__}; give a {kind.__name__} or a dict")
+    unknown = set(options) - {field.name for field in dataclasses.fields(kind)}
+    if unknown:
+        raise InvalidArgument(f"there is no option {', '.join(sorted(map(repr, unknown)))}")
+    return kind(**options)
+
+
+def make_options(given: Union[None, SessionOptions, Mapping[str, Any]]) -> SessionOptions:
+    return _check(_typed(given, SessionOptions))
+
+
+def make_pipeline_options(given: Union[None, SessionOptions, Mapping[str, Any]]) -> PipelineOptions:
+    options = _check(_typed(given, PipelineOptions))
+    if not isinstance(options.depth, int) or not 0 <= options.depth < 2**32:
+        raise InvalidArgument(f"depth is {options.depth!r}")
+    if not isinstance(options.estimate, bool):
+        raise InvalidArgument(f"estimate is {options.estimate!r}; it can be True or False")
+    if options.memory_bytes is not None:
+        sizes = options.memory_bytes
+        if not isinstance(sizes, Sequence) or not all(isinstance(size, int) and 0 <= size < 2**64 for size in sizes):
+            raise InvalidArgument(f"memory_bytes is {sizes!r:.60}; give a list of sizes, one a device")
+    return options
+
+
+def _check(options: Options) -> Options:
     for name in ("plan_cache_bytes", "weight_budget_bytes"):
         size = getattr(options, name)
         if not isinstance(size, int) or not 0 <= size < 2**64:
@@ -51,6 +96,16 @@ def make_options(options: Union[None, SessionOptions, Mapping[str, Any]]) -> Ses
     if not isinstance(options.deterministic, bool):
         raise InvalidArgument(f"deterministic is {options.deterministic!r}; it can be True or False")
     return options
+
+
+def model_options(options: SessionOptions) -> Tuple[Any, Any]:
+    """As the C library takes them, and the progress callback, which lives as long as the model: each new plan calls it."""
+    report = options.progress
+    progress = PROGRESS(lambda _, row: report(row.contents.name.decode(), row.contents.done,
+                                              row.contents.total)) if report else None
+    return s.ModelOptions(c.sizeof(s.ModelOptions), options.plan_cache_bytes,
+                          c.cast(progress, c.c_void_p) if progress else None, None, PRECISIONS[options.precision],
+                          options.deterministic, options.weight_budget_bytes), progress
 
 
 @dataclasses.dataclass(frozen=True)

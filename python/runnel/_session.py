@@ -18,8 +18,8 @@ from . import _structs as s
 from ._device import Device, shared_device
 from ._errors import FailedPrecondition, InvalidArgument, Unavailable
 from ._graph import Graph, ModelMeta, NodeArg, OperatorInfo
-from ._library import PROGRESS, check_fork, device_library, is_forked
-from ._options import PRECISIONS, SessionOptions, StepProfile, make_options, step_profile
+from ._library import check_fork, device_library, is_forked
+from ._options import SessionOptions, StepProfile, make_options, model_options, step_profile
 from ._registry import Registry
 from ._trace import Trace
 from ._tensors import as_array, fill, hold, take
@@ -87,14 +87,7 @@ class Session:
         _sessions.add(self)
 
     def _open(self) -> None:
-        """The progress callback lives as long as the model, which calls it for each new plan."""
-        report = self._options.progress
-        self._progress = PROGRESS(lambda _, row: report(row.contents.name.decode(), row.contents.done,
-                                                        row.contents.total)) if report else None
-        raw = s.ModelOptions(c.sizeof(s.ModelOptions), self._options.plan_cache_bytes,
-                             c.cast(self._progress, c.c_void_p) if self._progress else None, None,
-                             PRECISIONS[self._options.precision], self._options.deterministic,
-                             self._options.weight_budget_bytes)
+        raw, self._progress = model_options(self._options)
         with self._graph.calls:
             self._graph.check(self._lib.rnl_model_open(self._graph.handle, self._device.handle(), c.byref(raw),
                                                        c.byref(self._model)))
@@ -198,7 +191,7 @@ class Session:
         self._check_open()
         with self._lock:
             self._check_open()
-            self._lib.check(self._lib.rnl_session_trace(self._session, trace._handle() if trace else None))
+            self._lib.check(self._lib.rnl_session_trace(self._session, Trace.handle_of(trace)))
 
     def stats(self) -> Dict[str, int]:
         """Bytes of weights, plans and memory, plans built and evicted, programs, and steps of the last run."""

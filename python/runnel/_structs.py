@@ -93,6 +93,17 @@ MultiDevice = structure(
     "rnl_multi_device", ("device", c.c_void_p), ("is_lost", c.c_bool), ("share", c.c_size_t), ("requests", c.c_uint64),
     ("failures", c.c_uint64), ("requests_per_s", c.c_double), ("rows_per_s", c.c_double), ("model", ModelStats))
 
+PipelineOptions = structure(
+    "rnl_pipeline_options", ("struct_size", c.c_size_t), ("depth", c.c_uint32), ("memory_bytes", c.POINTER(c.c_uint64)),
+    ("inputs", c.POINTER(Tensor)), ("input_count", c.c_size_t), ("estimate", c.c_bool), ("model", c.c_void_p),
+    ("trace", c.c_void_p))
+
+PipelineStage = structure(
+    "rnl_pipeline_stage", ("device", c.c_size_t), ("first_node", c.c_size_t), ("node_count", c.c_size_t),
+    ("first_name", c.c_char_p), ("weight_bytes", c.c_size_t), ("arena_bytes", c.c_size_t),
+    ("crossing_bytes", c.c_size_t), ("expected_ns", c.c_double), ("is_measured", c.c_bool), ("run_count", c.c_uint64),
+    ("busy_ns", c.c_uint64))
+
 # As rnl_custom_attribute and rnl_custom_arg_kind count them.
 CUSTOM_ATTRIBUTES = ("ABSENT", "FLOAT", "INT", "STRING", "TENSOR", "FLOATS", "INTS", "STRINGS")
 CUSTOM_ARGS = ("INPUT", "OUTPUT", "SCRATCH", "VALUE")
@@ -134,6 +145,6 @@ QuantizerLayer = structure(
     "rnl_quantizer_layer", ("name", c.c_char_p), ("op_type", c.c_char_p), ("output", c.c_size_t), ("is_kept", c.c_bool))
 
 ALL = (Error, DeviceInfo, DeviceOptions, DeviceStats, ValueInfo, Metadata, GraphInfo, OperatorInfo, OperatorSupport,
-       Tensor, Progress, ModelOptions, ModelStats, StepProfile, SessionStats, MultiOptions, MultiDevice, TensorDesc,
-       CustomCall, CustomArg, KernelOptions, Range, CustomLaunch, CustomOperator,
+       Tensor, Progress, ModelOptions, ModelStats, StepProfile, SessionStats, MultiOptions, MultiDevice, PipelineOptions,
+       PipelineStage, TensorDesc, CustomCall, CustomArg, KernelOptions, Range, CustomLaunch, CustomOperator,
        QuantizerOptions, QuantizerLayer)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import contextlib
 import ctypes as c
 import os
-from typing import Iterator, Optional, Union
+from typing import Any, Iterator, Optional, Union
 
 from ._errors import FailedPrecondition, InvalidArgument
 from ._library import is_forked, library
@@ -58,6 +58,13 @@ class Trace:
         if not self._trace:
             raise FailedPrecondition("the trace is closed")
         return self._trace
+
+    @staticmethod
+    def handle_of(trace: Any) -> Any:
+        """Of a Trace; None of None."""
+        if not isinstance(trace, (Trace, type(None))):
+            raise InvalidArgument(f"trace is a {type(trace).__name__}; give a runnel.Trace, or None")
+        return None if trace is None else trace._handle()
 
     def __enter__(self) -> "Trace":
         return self

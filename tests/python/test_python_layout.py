@@ -15,8 +15,8 @@ INCLUDES = [os.path.join(ROOT, layer, "include") for layer in ("runtime", "host"
 
 
 def program():
-    lines = ["#include <runnel/custom.h>", "#include <runnel/multi.h>", "#include <runnel/quantize.h>",
-             "#include <stdio.h>", "int main(void)", "{"]
+    lines = ["#include <runnel/custom.h>", "#include <runnel/multi.h>", "#include <runnel/pipeline.h>",
+             "#include <runnel/quantize.h>", "#include <stdio.h>", "int main(void)", "{"]
     for struct in _structs.ALL:
         lines.append(f'    printf("{struct.c_name} %zu\\n", sizeof({struct.c_name}));')
         for field, _ in struct._fields_:

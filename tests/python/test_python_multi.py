@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Several devices from Python: the test's device twice, each in a context of its own."""
 
+import asyncio
 import concurrent.futures
 import json
 import os
@@ -10,7 +11,7 @@ import unittest
 import numpy as np
 from onnx import helper, numpy_helper, TensorProto
 
-import package  # noqa: F401, finds the libraries
+from package import slow, slow_input  # which finds the libraries
 import runnel
 
 WEIGHT = np.linspace(-1, 1, 8 * 5, dtype=np.float32).reshape(8, 5)
@@ -90,6 +91,43 @@ class MultiTest(unittest.TestCase):
         with runnel.open(model(), device="0:0") as session:
             self.assertNotIsInstance(session, runnel.MultiSession)
             self.check(session, 3)
+
+    def test_lists(self):
+        with runnel.Device("0:0") as device:
+            for given in ([device, "0:0"], ("0:0", device), ["0:0,0:0"]):
+                with runnel.open(model(), device=given) as session:
+                    self.assertEqual(len(session.shares()), 2)
+                    self.check(session, 3)
+            with runnel.open(model(), device=[device]) as session:
+                self.assertIs(session.device, device)
+        for given, error in (([], runnel.InvalidArgument), (["0:0", 3], runnel.InvalidArgument),
+                             (["0:0", device], runnel.FailedPrecondition), (["0:0"] * 65, runnel.InvalidArgument)):
+            with self.assertRaises(error):
+                runnel.open(model(), device=given)
+
+    def test_options(self):
+        given = {"deterministic": True, "precision": "f32", "weight_budget_bytes": 1 << 20}
+        with runnel.open(model(), "0:0,0:0", given) as session:
+            self.check(session, 3)
+        for rows in (1, 2):  # whole, and split; there are 160 bytes of weights
+            with self.assertRaisesRegex(runnel.ResourceExhausted, "64 bytes for weights is too small"):
+                with runnel.open(model(), "0:0,0:0", {"weight_budget_bytes": 64}) as session:
+                    session.run(None, {"x": picture(rows)})
+
+    def test_a_stopped_run_leaves_the_others(self):
+        async def impatient(session):
+            x = slow_input()
+            tasks = [asyncio.ensure_future(session.run_async(None, {"x": x})) for _ in range(4)]
+            await asyncio.sleep(0.01)
+            tasks[0].cancel()
+            with self.assertRaises(asyncio.CancelledError):
+                await tasks[0]
+            expected, = await session.run_async(None, {"x": x})
+            for task in tasks[1:]:
+                np.testing.assert_allclose((await task)[0], expected, rtol=1e-4, atol=1e-5)
+
+        with runnel.open(slow(), "0:0,0:0") as session:
+            asyncio.run(impatient(session))
 
     def test_closed(self):
         session = runnel.open(model(), device="0:0,0:0")

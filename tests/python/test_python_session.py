@@ -161,6 +161,8 @@ class SessionTest(unittest.TestCase):
             self.assertEqual((names.count("run"), names.count("two runs")), (2, 1))
             with self.assertRaisesRegex(runnel.FailedPrecondition, "the trace is closed"):
                 trace.write(path)
+            with self.assertRaisesRegex(runnel.InvalidArgument, "trace is a str; give a runnel.Trace"):
+                self.session.trace(path)
             with self.assertRaisesRegex(runnel.NotFound, "none"), runnel.Trace() as other:
                 other.write(os.path.join(folder, "none", "trace.json"))
 
