@@ -18,7 +18,7 @@ from ._errors import InvalidArgument
 from ._graph import Graph
 from ._library import device_library
 from ._session import Session
-from ._tensors import fill
+from ._tensors import as_array, fill
 
 _RANGES = ("minmax", "percentile", "mse")  # as rnl_quantizer_ranges counts them
 _ACTIVATIONS = ("uint8", "int8")
@@ -105,19 +105,28 @@ class _Quantizer:
         self.lib.check(function(self.handle, slots, len(arrays)))
 
 
+def _arrays(feed: Mapping[str, Any], codes: Mapping[str, int]) -> Dict[str, np.ndarray]:
+    arrays = {name: as_array(name, value, codes.get(name, 0)) for name, value in feed.items()}
+    for name, array in arrays.items():
+        if array.dtype.kind == "f" and not np.isfinite(array).all():
+            raise InvalidArgument(f"input '{name}' holds NaN or infinity")
+    return arrays
+
+
 def _feeds(given: Iterable[Any], session: Session) -> Iterator[Dict[str, np.ndarray]]:
     """Each with its number in front of what is wrong with it."""
-    names = [arg.name for arg in session.get_inputs()]
+    codes = session._graph.input_codes
+    names = list(codes)
     for number, feed in enumerate(given):
         if not isinstance(feed, Mapping):
             if len(names) != 1:
                 raise InvalidArgument(f"feeds[{number}] is a {type(feed).__name__}; give a dict of arrays by name: the "
                                       f"model has {len(names)} inputs")
             feed = {names[0]: feed}
-        arrays = {name: np.ascontiguousarray(value) for name, value in feed.items()}
-        for name, array in arrays.items():
-            if array.dtype.kind == "f" and not np.isfinite(array).all():
-                raise InvalidArgument(f"feeds[{number}]: input '{name}' holds NaN or infinity")
+        try:
+            arrays = _arrays(feed, codes)
+        except InvalidArgument as error:
+            raise InvalidArgument(f"feeds[{number}]: {error}") from error
         yield arrays
 
 

@@ -54,6 +54,12 @@ def _out_of_file(name: str, array: np.ndarray) -> np.ndarray:
     return np.ndarray(array.shape, array.dtype, memory, array.ctypes.data - low, array.strides)
 
 
+def _check_range(array: np.ndarray, limits: Any) -> None:
+    """Before version 2 numpy wraps around."""
+    if array.size and not limits.min <= int(array.min()) <= int(array.max()) <= limits.max:
+        raise OverflowError(f"{int(array.min())} to {int(array.max())} do not fit {limits.dtype}")
+
+
 def as_array(name: str, value: Any, code: int) -> np.ndarray:
     """A dense array in the machine's byte order, on the caller's memory where it is one already and in no file.
 
@@ -66,7 +72,9 @@ def as_array(name: str, value: Any, code: int) -> np.ndarray:
             untyped, kind = np.asarray(value), BY_CODE[code].dtype
             if untyped.dtype.kind not in "biuf":
                 raise TypeError(f"{value!r:.60}")
-            value = untyped if untyped.dtype.kind == "f" and kind.kind in "iub" else np.asarray(value, kind)
+            if kind.kind in "iu" and untyped.dtype.kind in "iu":
+                _check_range(untyped, np.iinfo(kind))
+            value = untyped if untyped.dtype.kind == "f" and kind.kind in "iub" and untyped.size else np.asarray(value, kind)
         except (TypeError, ValueError, OverflowError) as error:
             raise InvalidArgument(f"input '{name}' is no array of numbers: {error}") from error
     array = np.asarray(value)

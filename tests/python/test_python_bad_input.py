@@ -64,6 +64,9 @@ class BadInputTest(unittest.TestCase):
                 with self.assertRaises(runnel.InvalidArgument):
                     session.run(None, {"x": value})
             self.assertEqual(session.run(None, {"x": [255]})[0][0], 255)
+        made = model([helper.make_node("Abs", ["x"], ["y"])], {"x": (6, ["n"])}, {"y": (6, ["n"])})
+        with runnel.Session(made, DEVICE) as session:
+            self.assertEqual(session.run(None, {"x": []})[0].shape, (0,))
 
     def test_foreign_memory(self):
         class Elsewhere:
@@ -101,6 +104,10 @@ class BadInputTest(unittest.TestCase):
         for spec, error in (("no such device", runnel.NotFound), ("99:0", runnel.NotFound), (3, runnel.InvalidArgument)):
             with self.assertRaises(error):
                 runnel.Session(relu(), spec)
+        with self.assertRaises(runnel.InvalidArgument):
+            runnel.Device(3)
+        with self.assertRaisesRegex(runnel.InvalidArgument, "runnel.open and runnel.Pipeline take several"):
+            runnel.Session(relu(), ["0:0", "0:0"])
         for options in ({"compute_units": -1}, {"memory_fraction": -0.5}, {"memory_limit_bytes": 2**64}):
             with self.assertRaises(runnel.InvalidArgument):
                 runnel.Device(DEVICE, **options)

@@ -82,6 +82,21 @@ class QuantizeTest(unittest.TestCase):
         self.assertLess(abs(report.relative_errors["y"] - error), 0.05 * error)
         self.assertLess(abs(report.layers[1].signal_to_noise + 20 * np.log10(error)), 0.5)
 
+    def test_feeds_are_as_run_takes_them(self):
+        found = []
+        for feeds in (self.arrays, [x.tolist() for x in self.arrays], [np.asfortranarray(x) for x in self.arrays]):
+            self.quantize(feeds)
+            with open(self.path("q.onnx"), "rb") as file:
+                found.append(file.read())
+        self.assertEqual(found[1:], found[:1] * 2)
+        scalar = model([node("Mul", ["x", "by"], ["m"]), node("MatMul", ["m", "w"], ["y"])],
+                       {"x": (1, [2, 20]), "by": (1, [])}, {"y": (1, [2, 30])},
+                       [numpy_helper.from_array(np.ones((20, 30), np.float32), "w")])
+        onnx.save(scalar, self.path("scalar.onnx"))
+        report = runnel.quantize(self.path("scalar.onnx"), [{"x": self.arrays[0][:2], "by": np.float32(2)}],
+                                 self.path("q.onnx"), DEVICE)
+        self.assertEqual([row.op_type for row in report.layers], ["MatMul"])
+
     def test_kept(self):
         both = self.quantize(self.arrays)
         report = self.quantize(iter([{"x": x} for x in self.arrays]), keep=["first"])
@@ -96,7 +111,8 @@ class QuantizeTest(unittest.TestCase):
         bad[2, 3] = np.nan
         for reason, feeds, options in (
                 ("feeds is empty", [], {}), ("feeds[1]: input 'x' holds NaN", [self.arrays[0], bad], {}),
-                ("'x'", [np.zeros((4, 19), np.float32)], {}), ("'other'", [{"other": self.arrays[0]}], {}),
+                ("'x'", [np.zeros((4, 19), np.float32)], {}),
+                ("feeds[1]: input 'x' is no array of numbers", [self.arrays[0], [["a"]]], {}), ("'other'", [{"other": self.arrays[0]}], {}),
                 ("is called 'middle'", self.arrays, {"keep": ["middle"]}), ("keep is the text", self.arrays, {"keep": "last"}),
                 ("ranges is 'all'", self.arrays, {"ranges": "all"}), ("activations is", self.arrays, {"activations": "int4"}),
                 ("percentile", self.arrays, {"ranges": "percentile", "percentile": 101.0})):
