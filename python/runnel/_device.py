@@ -12,7 +12,7 @@ from typing import Iterator, List, Optional, Sequence, Union
 
 from . import _structs as s
 from ._errors import FailedPrecondition, InvalidArgument, NotFound
-from ._library import device_library, is_forked, library
+from ._library import Sole, device_library, is_forked, library
 
 MOST_DEVICES = 64  # of a list
 TYPES = ("cpu", "gpu", "accelerator", "other")
@@ -20,7 +20,7 @@ TYPES = ("cpu", "gpu", "accelerator", "other")
 
 @dataclasses.dataclass(frozen=True)
 class DeviceInfo:
-    """What a device is. Sizes in bytes; `id` is what `Session(device=…)` and `Device` take."""
+    """What a device is. Sizes in bytes; `id` is what `Session(device=…)` and `Device` take, and of a share that of the whole."""
 
     id: str
     type: str  # "cpu", "gpu", "accelerator" or "other"
@@ -78,7 +78,7 @@ def get_devices() -> List[DeviceInfo]:
         room = count.value
 
 
-class Device:
+class Device(Sole):
     """An open device: a context with its memory pool and its compiled programs. Sessions that share one share these.
 
     `spec` is "0:0" (platform:device), "gpu", "cpu", "accelerator", part of a device's, vendor's or platform's name, or a

@@ -6,6 +6,7 @@ from __future__ import annotations
 import ctypes as c
 import os
 import threading
+from typing import Any
 
 from . import _structs as s
 from ._errors import Error, FailedPrecondition, make
@@ -135,6 +136,13 @@ class Library:
         error = self.rnl_last_error().contents
         text = error.message.decode("utf-8", "replace")
         return make(self.rnl_status_name(status).decode(), text, error.native_code)
+
+
+class Sole:
+    """What owns something of the C library's: a copy would give it back once more."""
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise TypeError(f"a runnel.{type(self).__name__} can be neither copied nor pickled: open it where it is needed")
 
 
 _lock = threading.Lock()

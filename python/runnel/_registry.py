@@ -11,7 +11,7 @@ from . import _callbacks
 from . import _structs as s
 from ._callbacks import Bound, Calls
 from ._errors import InvalidArgument
-from ._library import library
+from ._library import Sole, library
 from ._operator import Launch, TensorSpec
 
 ANY = 2**32 - 1
@@ -63,7 +63,7 @@ def _check_callable(name: str, value: Any) -> None:
         raise InvalidArgument(f"{name} cannot be called")
 
 
-class Registry:
+class Registry(Sole):
     """Operators of one's own, for the models that are opened with it: any number of them, on any devices.
 
         registry = runnel.Registry()

@@ -18,7 +18,7 @@ from . import _structs as s
 from ._device import Device, shared_device
 from ._errors import FailedPrecondition, InvalidArgument, Unavailable
 from ._graph import Graph, ModelMeta, NodeArg, OperatorInfo
-from ._library import check_fork, device_library, is_forked
+from ._library import Sole, check_fork, device_library, is_forked
 from ._options import SessionOptions, StepProfile, make_options, model_options, step_profile
 from ._registry import Registry
 from ._trace import Trace
@@ -26,6 +26,7 @@ from ._tensors import as_array, fill, hold, take
 
 Feed = Mapping[str, Any]
 Result = TypeVar("Result")
+Self = TypeVar("Self", bound="Session")
 
 
 class _Call:
@@ -53,7 +54,7 @@ def submit(executor: concurrent.futures.Executor, function: Callable[..., Any], 
         return None
 
 
-class Session:
+class Session(Sole):
     """A model on a device, shaped like onnxruntime.InferenceSession: `Session(path).run(None, {"x": array})`.
 
     `path_or_bytes`: an ONNX file's path, its bytes, or an onnx.ModelProto. `device`: see `Device`; sessions opened with
@@ -296,7 +297,7 @@ class Session:
         self._lib.rnl_model_release(model)
         self._graph.close()
 
-    def __enter__(self) -> "Session":
+    def __enter__(self: Self) -> Self:
         return self
 
     def __exit__(self, *_) -> None:

@@ -9,12 +9,12 @@ import os
 from typing import Any, Iterator, Optional, Union
 
 from ._errors import FailedPrecondition, InvalidArgument
-from ._library import is_forked, library
+from ._library import Sole, is_forked, library
 
 AUTOMATIC = 2**32 - 1  # RNL_TRACE_AUTOMATIC
 
 
-class Trace:
+class Trace(Sole):
     """What sessions do while `session.trace(trace)` holds.
 
         with runnel.Trace("out.json") as trace:

@@ -2,7 +2,9 @@
 """Wrong use of the Python package: a right answer or one clear exception, and the session works on."""
 
 import asyncio
+import copy
 import os
+import pickle
 import unittest
 
 import numpy as np
@@ -146,6 +148,18 @@ class BadInputTest(unittest.TestCase):
         with self.assertRaises(runnel.ResourceExhausted) as caught:
             runnel.Session(made, runnel.Device(DEVICE, memory_limit_bytes=70000))
         self.assertIsInstance(caught.exception, MemoryError)
+
+    def test_copies(self):
+        with runnel.Device(DEVICE) as device, runnel.Trace() as trace:
+            for owner in (device, self.session, trace, runnel.Registry()):
+                for copied in (copy.copy, copy.deepcopy, pickle.dumps):
+                    with self.assertRaisesRegex(TypeError, "can be neither copied nor pickled"):
+                        copied(owner)
+            self.assertEqual(pickle.loads(pickle.dumps(device.info)), device.info)
+        with self.assertRaises(runnel.InvalidArgument) as caught:
+            self.session.run(None, {})
+        same = pickle.loads(pickle.dumps(caught.exception))
+        self.assertEqual((type(same), str(same), same.status), (runnel.InvalidArgument, str(caught.exception), same.status))
 
     def test_closed(self):
         session = runnel.Session(relu(), DEVICE)
