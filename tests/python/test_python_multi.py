@@ -118,7 +118,7 @@ class MultiTest(unittest.TestCase):
         async def impatient(session):
             x = slow_input()
             tasks = [asyncio.ensure_future(session.run_async(None, {"x": x})) for _ in range(4)]
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(0.001)
             tasks[0].cancel()
             with self.assertRaises(asyncio.CancelledError):
                 await tasks[0]

@@ -58,7 +58,10 @@ class PipelineTest(unittest.TestCase):
         cls.pipeline = open_dense()
         cls.slow_x = slow_input()
         with runnel.Session(slow(), FIRST) as session:
-            cls.slow_y, = session.run(None, {"x": cls.slow_x})
+            cls.slow_y, = session.run(None, {"x": cls.slow_x})  # compiles
+            started = time.monotonic()
+            session.run(None, {"x": cls.slow_x})
+            cls.seconds = time.monotonic() - started
 
     @classmethod
     def tearDownClass(cls):
@@ -307,7 +310,7 @@ class PipelineTest(unittest.TestCase):
         async def impatient(pipeline, others):
             task = asyncio.ensure_future(pipeline.run_async(None, {"x": self.slow_x}))
             others += [pipeline.submit(None, {"x": self.slow_x}) for _ in range(3)]
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(min(0.01, self.seconds / 4))
             task.cancel()
             with self.assertRaises(asyncio.CancelledError):
                 await task
@@ -315,7 +318,7 @@ class PipelineTest(unittest.TestCase):
         with self.open_slow() as pipeline:
             others = []
             asyncio.run(impatient(pipeline, others))
-            timer = threading.Timer(0.01, os.kill, (os.getpid(), signal.SIGINT))
+            timer = threading.Timer(min(0.01, self.seconds / 4), os.kill, (os.getpid(), signal.SIGINT))
             others += [pipeline.submit(None, {"x": self.slow_x}) for _ in range(3)]
             with self.assertRaises(KeyboardInterrupt):
                 timer.start()
