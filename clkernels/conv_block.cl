@@ -177,33 +177,38 @@ static inline void fill_rows(const block_shape *shape, __global const SRC_T *src
 }
 #endif
 
+static inline void clear_floats(__global float *to, int count)
+{
+    for (int i = 0; i < count; i += V)
+        STOREF((FLOATV)(0.0f), 0, to + i);
+}
+
 // Rows of the ring that lie outside of the image.
 static inline void clear_rows(const block_shape *shape, int first, int end, __global float *ring)
 {
     const int count = shape->ring_width * S;
-    for (int h = first; h < end; h++) {
-        __global float *row = ring + ring_row(h, shape->ring_rows) * count;
-        for (int i = 0; i < count; i += V)
-            STOREF((FLOATV)(0.0f), 0, row + i);
-    }
+    for (int h = first; h < end; h++)
+        clear_floats(ring + ring_row(h, shape->ring_rows) * count, count);
 }
 
 // The columns beside the image, of all slices; nothing else is ever stored there.
 static inline void clear_columns(const block_shape *shape, int slices, __global float *ring)
 {
-    for (int i = 0; i < slices * shape->ring_rows; i++)
-        for (int w = 0; w < shape->ring_width; w++)
-            for (int c = 0; (w < shape->pad_left || w >= shape->pad_left + shape->src_width) && c < S; c += V)
-                STOREF((FLOATV)(0.0f), 0, ring + ((idx_t)i * shape->ring_width + w) * S + c);
+    for (int i = 0; i < slices * shape->ring_rows; i++) {
+        __global float *row = ring + (idx_t)i * shape->ring_width * S;
+        clear_floats(row, shape->pad_left * S);
+        clear_floats(row + (shape->pad_left + shape->src_width) * S,
+                     (shape->ring_width - shape->pad_left - shape->src_width) * S);
+    }
 }
 
-// COLUMNS results of one vector of channels, from the rows of the ring at top[].
+// COLUMNS results of GROUP vectors of channels, from the rows of the ring at top[].
+#if V > 8
+#define GROUP 1
+#define UNROLL_FEW _Pragma("unroll")
 static inline void convolve(FLOATV acc[COLUMNS], __global const float *const top[TAPS],
-                            __global const float *weight, idx_t tap_stride, FLOATV start)
+                            __global const float *weight, idx_t tap_stride)
 {
-#pragma unroll
-    for (int i = 0; i < COLUMNS; i++)
-        acc[i] = start;
 #pragma unroll
     for (int y = 0; y < TAPS; y++) {
         FLOATV in[(COLUMNS - 1) * STRIDE + TAPS];
@@ -219,6 +224,36 @@ static inline void convolve(FLOATV acc[COLUMNS], __global const float *const top
         }
     }
 }
+#else
+// Of 16 registers eight are sums, or else these wait for each other; a row of weights stays, and pixels pass one by one.
+#if NB % 2 == 0
+#define GROUP 2
+#else
+#define GROUP 1
+#endif
+#define UNROLL_FEW
+static inline void convolve(FLOATV acc[GROUP * COLUMNS], __global const float *const top[TAPS],
+                            __global const float *weight, idx_t tap_stride)
+{
+#pragma unroll
+    for (int y = 0; y < TAPS; y++)
+#pragma unroll
+        for (int g = 0; g < GROUP; g++) {
+            FLOATV w[TAPS];
+#pragma unroll
+            for (int x = 0; x < TAPS; x++)
+                w[x] = LOADF(0, weight + (y * TAPS + x) * tap_stride + g * V);
+#pragma unroll
+            for (int i = 0; i < (COLUMNS - 1) * STRIDE + TAPS; i++) {
+                const FLOATV in = LOADF(0, top[y] + i * S + g * V);
+#pragma unroll
+                for (int x = 0; x < TAPS; x++)
+                    if (i >= x && (i - x) % STRIDE == 0 && (i - x) / STRIDE < COLUMNS)
+                        acc[g * COLUMNS + (i - x) / STRIDE] = fma(in, w[x], acc[g * COLUMNS + (i - x) / STRIDE]);
+            }
+        }
+}
+#endif
 
 #define FIND_OPERAND(i) const idx_t at##i = OPERAND_AT(i, c);
 #define STORED_OPERAND(i) , __global const STORAGE(T_Y##i) *operand##i, const idx_t offset_y##i, const idx4_t stride_y##i
@@ -255,30 +290,43 @@ static inline void convolve_rows(const block_shape *shape, __global const float 
                                  int n CHAIN_SCALARS FOR_OPERANDS(STORED_OPERAND))
 {
     for (int h = first; h < end; h++)
-        for (int j = 0; j < NB; j++) {
+        for (int j = 0; j < NB; j += GROUP) {
             const int rest = shape->hidden - channel - j * V;
             if (rest <= 0)
                 break;
-            const FLOATV start = has_bias ? load_bias(bias + (channel + j * V), rest) : (FLOATV)(0.0f);
+            FLOATV start[GROUP];
+#pragma unroll
+            for (int g = 0; g < GROUP; g++)
+                start[g] = has_bias ? load_bias(bias + (channel + (j + g) * V), rest - g * V) : (FLOATV)(0.0f);
             for (int w = 0; w < shape->dst_width; w += COLUMNS) {
                 const int left = min(w, shape->dst_width - COLUMNS);
                 __global const float *top[TAPS];
-                FLOATV acc[COLUMNS];
+                FLOATV acc[GROUP * COLUMNS];
 #pragma unroll
                 for (int y = 0; y < TAPS; y++)
                     top[y] = ring + (ring_row(h * STRIDE - shape->pad_top + y, shape->ring_rows) * shape->ring_width +
                                      left * STRIDE) * S + j * V;
-                convolve(acc, top, weight + (channel + j * V), tap_stride, start);
+#pragma unroll
+                for (int i = 0; i < GROUP * COLUMNS; i++)
+                    acc[i] = start[i / COLUMNS];
+                convolve(acc, top, weight + (channel + j * V), tap_stride);
 #ifdef PROJECT
                 __global BETWEEN_T *to = between + ((h - first) * shape->dst_width + left) * S + j * V;
 #pragma unroll
-                for (int i = 0; i < COLUMNS; i++)
-                    STOREV(T_BETWEEN, V, to, i * S, end_depthwise(acc[i], inner));
+                for (int i = 0; i < GROUP * COLUMNS; i++)
+                    STOREV(T_BETWEEN, V, to, i % COLUMNS * S + i / COLUMNS * V, end_depthwise(acc[i], inner));
 #else
+                FLOATV result[GROUP * COLUMNS];
 #pragma unroll
+                for (int i = 0; i < GROUP * COLUMNS; i++)
+                    result[i] = acc[i];
+                UNROLL_FEW
                 for (int i = 0; i < COLUMNS; i++)
-                    store_result(dst + h * shape->dst_row + (left + i) * shape->dst_pixel, acc[i], n, h, left + i,
-                                 channel + j * V, rest PASS_SCALARS FOR_OPERANDS(PASS_OPERAND));
+#pragma unroll
+                    for (int g = 0; g < GROUP; g++)
+                        store_result(dst + h * shape->dst_row + (left + i) * shape->dst_pixel, result[g * COLUMNS + i],
+                                     n, h, left + i, channel + (j + g) * V,
+                                     rest - g * V PASS_SCALARS FOR_OPERANDS(PASS_OPERAND));
 #endif
             }
         }

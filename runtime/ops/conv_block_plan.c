@@ -10,11 +10,13 @@ typedef struct block_tile {
     int64_t width, pixels, vectors;
 } block_tile;
 
-static const block_tile tiles[] = {{16, 8, 3}, {16, 7, 4}, {16, 14, 2}, {8, 6, 2}, {4, 6, 2}};
-static const block_tile last_tiles[] = {{16, 14, 2}, {16, 7, 4}, {16, 28, 1}, {8, 6, 2}, {8, 4, 3}, {4, 6, 2}};
-#define WORTHWHILE 0.9
-#define FEW_PIXELS 64    /* for more of them it matters little how many of the last tile's are left over */
-#define ENOUGH_PIXELS 96 /* of results at a time, which weights pass by together */
+static const block_tile tiles[] = {{16, 8, 3}, {16, 7, 4}, {16, 14, 2}, {8, 6, 2}, {8, 5, 2}, {8, 4, 3}, {4, 6, 2}};
+static const block_tile last_tiles[] = {{16, 14, 2}, {16, 7, 4}, {16, 28, 1}, {8, 6, 2},
+                                        {8, 4, 3},   {8, 5, 2},  {4, 6, 2}};
+#define WORTHWHILE 0.9        /* of an earlier tile's cost */
+#define WORTHWHILE_SHORT 0.95 /* the same for registers of up to 8 floats */
+#define FEW_PIXELS 64         /* for more of them it matters little how many of the last tile's are left over */
+#define ENOUGH_PIXELS 96      /* of results at a time, which weights pass by together */
 #define MOST_FLOATS (1 << 26)
 /* Of a projection, in floats, which leave no room in a second cache beside the pixels: a tile of short registers,
  * whose sums are few, would ask for them more often than they come. */
@@ -33,7 +35,7 @@ static const block_tile *choose_tile(const block_tile *list, size_t count, int64
         const int64_t computed = pixels > FEW_PIXELS ? pixels : rnl_divide_up(pixels, it->pixels) * it->pixels;
         const int64_t slices = rnl_divide_up(rnl_divide_up(channels, width * it->vectors), threads) * threads;
         const double cost = (double)(slices * it->vectors) * (double)computed;
-        if (!best || cost < WORTHWHILE * best_cost) {
+        if (!best || cost < (width > 8 ? WORTHWHILE : WORTHWHILE_SHORT) * best_cost) {
             best = it;
             best_cost = cost;
         }
@@ -86,6 +88,16 @@ static int64_t rows_at_once(const rnl_conv_block_shape *shape, int64_t bands)
     return rnl_divide_up(most, steps);
 }
 
+/* Results of a row: with few registers, eight sums together with the vectors that the kernel computes at once. */
+static int64_t columns_at_once(const rnl_conv_block_plan *plan, int64_t width)
+{
+    if (plan->vector == 16)
+        return width >= 7 ? 7 : 1;
+    if (plan->vectors % 2 == 1 && width >= 8)
+        return 8;
+    return width >= 4 ? 4 : 1;
+}
+
 static bool multiplies_pairs(const rnl_device *device, const rnl_conv_block_shape *shape)
 {
     return rnl_device_runs(device, RNL_INSTRUCTION_BF16) && device->vector_width >= 8 &&
@@ -124,8 +136,7 @@ bool rnl_conv_block_make_plan(const rnl_device *device, const rnl_conv_block_sha
     plan.project_pixels = tile->pixels;
     plan.project_vectors = tile->vectors;
     plan.weights_once = shape->projects && plan.vector < 16 && shape->hidden * shape->filters > MANY_WEIGHTS;
-    const int64_t columns = plan.vector == 16 ? 7 : 4;
-    plan.columns = shape->dst_size[1] >= columns ? columns : 1;
+    plan.columns = columns_at_once(&plan, shape->dst_size[1]);
     plan.ring_rows = (plan.rows - 1) * shape->stride + shape->taps;
     const int64_t read = (shape->dst_size[1] - 1) * shape->stride + shape->taps;
     const int64_t written = shape->src_size[1] + shape->pad_begin[1];

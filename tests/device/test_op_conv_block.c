@@ -258,7 +258,7 @@ static void check(const block_case *test)
 
 START_TEST(channel_counts)
 {
-    static const int64_t counts[][3] = {{3, 7, 5}, {16, 96, 24}, {17, 49, 33}, {5, 130, 70}};
+    static const int64_t counts[][3] = {{3, 7, 5}, {16, 96, 24}, {17, 49, 33}, {5, 130, 70}, {4, 24, 9}};
     for (size_t i = 0; i < (op_small() ? 1 : sizeof counts / sizeof *counts); ++i)
         check(&(block_case){.shape = {WHOLE, .channels = counts[i][0], .hidden = counts[i][1], .filters = counts[i][2],
                                       .src_size = {5, 9}},
