@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolution of single pixels, which is a matrix product, with seven eighths of the multiplications, for CPUs: one level of
-// Strassen's algorithm ("Gaussian elimination is not optimal", 1969) in Winograd's variant: 7 products of blocks and 15 sums
+// Strassen's algorithm (strassen.clh): 7 products of blocks and 15 sums
 // of blocks instead of 8 products. Those of the weights are done when these are packed (conv_strassen_weight.c).
 //
 // One work-item a work-group. It takes slabs of 2 * R pixels, of which the first R are the upper half of the first factor's
@@ -16,6 +16,7 @@
 // check: -DT_SRC=F32 -DT_BIAS=F32 -DT_DST=F32 -DV=8 -DP=6 -DNB=2 -DINDEX64
 // check: -DT_SRC=F32 -DT_BIAS=F32 -DT_DST=F32 -DV=4 -DP=6 -DNB=2 -DSTAGES=2 -DS1=OP_ADD(v0,y0) -DS2=OP_RELU(v1) -DOPERANDS=1 -DT_Y0=F32 -DY0_STEP=1
 #include "conv.clh"
+#include "strassen.clh"
 #ifndef NB
 #error "conv_strassen.cl needs NB"
 #endif
@@ -89,15 +90,12 @@ static inline void copy_rows(__global const SRC_T *upper, __global const SRC_T *
     for (int c = 0; c < terms; c += V) {
         const FLOATV a11 = LOADF(upper + c), a12 = LOADF(upper + c + terms);
         const FLOATV a21 = LOADF(lower + c), a22 = LOADF(lower + c + terms);
-        const FLOATV s1 = a21 + a22, s2 = s1 - a11;
         __global float *at = to + ((c >> 4) * PIECE + (c & 15));
-        STOREF(a11, at);
-        STOREF(a12, at + block);
-        STOREF(s2, at + 2 * block);
-        STOREF(a11 - a21, at + 3 * block);
-        STOREF(a22, at + 4 * block);
-        STOREF(s1, at + 5 * block);
-        STOREF(a12 - s2, at + 6 * block);
+        FLOATV sums[STRASSEN_PRODUCTS];
+        STRASSEN_LEFT(a11, a12, a21, a22, sums);
+#pragma unroll
+        for (int i = 0; i < STRASSEN_PRODUCTS; i++)
+            STOREF(sums[i], at + i * block);
     }
 }
 

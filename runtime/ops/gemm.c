@@ -5,6 +5,7 @@
 #include "ops/gemm_choice.h"
 #include "ops/gemm_matrix.h"
 #include "ops/gemm_pack.h"
+#include "ops/gemm_strassen.h"
 #include "ops/implementation.h"
 #include <stdlib.h>
 #include <string.h>
@@ -35,11 +36,27 @@ static const rnl_implementation implementations[] = {
     {"gemm:clblast", rnl_gemm_clblast_applies, rnl_gemm_clblast_pays, rnl_gemm_clblast_append},
     {"gemm:tiled", rnl_gemm_tiled_applies, rnl_gemm_tiled_pays, rnl_gemm_tiled_append},
     {"gemm:bf16", rnl_gemm_bf16_applies, rnl_gemm_bf16_pays, rnl_gemm_bf16_append},
+    {"gemm:strassen", rnl_gemm_strassen_applies, rnl_gemm_strassen_pays, rnl_gemm_strassen_append},
     {"gemm:row", rnl_gemm_row_applies, rnl_gemm_row_pays, rnl_gemm_row_append},
     {"gemm:panel", reads_floats, rnl_gemm_panel_pays, rnl_gemm_panel_append},
     {"gemm:portable", reads_any_layout, NULL, rnl_gemm_portable_append},
 };
 #define IMPLEMENTATIONS (sizeof implementations / sizeof *implementations)
+
+static rnl_status take_sums(const rnl_device *device, const rnl_gemm_params *params, const rnl_view *b,
+                            rnl_gemm_problem *problem)
+{
+    rnl_strassen_form form;
+    if (!rnl_view_exists(params->packed_sums) || !rnl_strassen_form_of(device, b, &form))
+        return RNL_OK;
+    if (params->packed_sums->dtype != RNL_F32 || rnl_view_elements(params->packed_sums) < form.floats)
+        return FAIL(RNL_INVALID_ARGUMENT,
+                    "the sums of a matrix product's second factor are %lld elements of %s; they have to be %lld of f32",
+                    (long long)rnl_view_elements(params->packed_sums), rnl_dtype_name(params->packed_sums->dtype),
+                    (long long)form.floats);
+    problem->sums = params->packed_sums;
+    return RNL_OK;
+}
 
 /* The problem, whose second factor is as it lies in packed_b where there is one: `b_view` is that then. */
 static rnl_status describe(const rnl_device *device, const rnl_gemm_params *params, const rnl_view *a,
@@ -61,7 +78,7 @@ static rnl_status describe(const rnl_device *device, const rnl_gemm_params *para
     *b_view = rnl_gemm_packed_view(&panels, b, params->packed_b);
     TRY(rnl_gemm_describe(params, a, b_view, c, dst, out_problem));
     out_problem->packed = true;
-    return RNL_OK;
+    return take_sums(device, params, b, out_problem);
 }
 
 rnl_status rnl_gemm_scratch(rnl_device *device, const rnl_gemm_params *params, const rnl_view *a, const rnl_view *b,
@@ -79,6 +96,8 @@ rnl_status rnl_gemm_scratch(rnl_device *device, const rnl_gemm_params *params, c
     const rnl_implementation *chosen = rnl_gemm_choose(implementations, IMPLEMENTATIONS, params, device, &problem);
     if (chosen && chosen->append == rnl_gemm_bf16_append)
         *out_floats = rnl_gemm_bf16_scratch(device, &problem);
+    if (chosen && chosen->append == rnl_gemm_strassen_append)
+        *out_floats = rnl_gemm_strassen_scratch(device, &problem);
     if (chosen && chosen->append == rnl_gemm_panel_append)
         *out_floats = rnl_gemm_panel_scratch(device, &problem);
     if (chosen && chosen->append == rnl_gemm_tiled_append)
@@ -155,4 +174,26 @@ rnl_status rnl_op_gemm_pack(rnl_step_list *list, const rnl_view *b, const rnl_vi
     if (rnl_gemm_bf16_panels_of(list->device, b, &panels))
         return rnl_gemm_bf16_append_pack(list, &panels, b, packed);
     return rnl_gemm_append_pack(list, &panels, b, packed);
+}
+
+rnl_status rnl_gemm_packed_sums(const rnl_device *device, const rnl_view *b, int64_t *out_floats)
+{
+    rnl_strassen_form form;
+    bool index64;
+    *out_floats = 0;
+    TRY(rnl_views_check(&b, 1, &index64), "checking a matrix to be packed");
+    if (rnl_strassen_form_of(device, b, &form))
+        *out_floats = form.floats;
+    return RNL_OK;
+}
+
+rnl_status rnl_op_gemm_pack_sums(rnl_step_list *list, const rnl_view *b, const rnl_view *packed)
+{
+    rnl_strassen_form form;
+    if (!rnl_strassen_form_of(list->device, b, &form) || packed->dtype != RNL_F32 ||
+        rnl_view_elements(packed) < form.floats)
+        return FAIL(RNL_INVALID_ARGUMENT, "a matrix of %s, rank %zu, has no sums of %lld elements of %s",
+                    rnl_dtype_name(b->dtype), b->rank, (long long)rnl_view_elements(packed),
+                    rnl_dtype_name(packed->dtype));
+    return rnl_strassen_append_pack(list, &form, b, packed);
 }

@@ -10,6 +10,9 @@ typedef struct rnl_gemm_params {
     const rnl_chain *chain; /* what is done to each result before it is stored; NULL: nothing */
     /* What rnl_op_gemm_pack made of b, read instead of b's memory; NULL: b is read. */
     const rnl_view *packed_b;
+    /* What rnl_op_gemm_pack_sums made of b, beside packed_b; NULL: nothing. */
+    const rnl_view *packed_sums;
+    bool normwise; /* errors may be bounded by norm, not by element: gemm:strassen */
     /* Memory that rnl_gemm_scratch asked for; NULL: none, and a slower way where one is wanted. */
     const rnl_view *scratch;
     /* The part of an implementation's name behind the colon: that one goes first where it applies. NULL: see below. */
@@ -24,9 +27,9 @@ typedef struct rnl_gemm_params {
  *
  * Implementations, best first: gemm:matrix (GPUs with matrix instructions), gemm:clblast (GPUs; f32 without a chain),
  * gemm:tiled (GPUs; scratch for sums in parts), gemm:bf16 (bfloat16, on pocl and processors with the
- * instruction; scratch for b; denormal numbers are zeros), gemm:row (CPUs; one row times much memory), gemm:panel
- * (CPUs; scratch for copies), gemm:portable. RUNNEL_GEMM=matrix|clblast|tiled|bf16|row|panel|portable in the
- * environment forces one where it applies.
+ * instruction; scratch for b; denormal numbers are zeros), gemm:strassen (CPUs; f32, where errors may be bounded by
+ * norm; scratch), gemm:row (CPUs; one row times much memory), gemm:panel (CPUs; scratch for copies), gemm:portable.
+ * RUNNEL_GEMM=matrix|clblast|tiled|bf16|strassen|row|panel|portable in the environment forces one where it applies.
  */
 RNL_API RNL_NODISCARD rnl_status rnl_op_gemm(rnl_step_list *list, const rnl_gemm_params *params, const rnl_view *a,
                                              const rnl_view *b, const rnl_view *c, const rnl_view *dst);
@@ -48,6 +51,10 @@ RNL_API RNL_NODISCARD rnl_status rnl_gemm_scratch(rnl_device *device, const rnl_
  */
 RNL_API RNL_NODISCARD rnl_status rnl_gemm_packed(const rnl_device *device, const rnl_view *b, int64_t *out_floats);
 RNL_API RNL_NODISCARD rnl_status rnl_op_gemm_pack(rnl_step_list *list, const rnl_view *b, const rnl_view *packed);
+
+/* The same for gemm:strassen, whose form goes beside that one: products choose. */
+RNL_API RNL_NODISCARD rnl_status rnl_gemm_packed_sums(const rnl_device *device, const rnl_view *b, int64_t *out_floats);
+RNL_API RNL_NODISCARD rnl_status rnl_op_gemm_pack_sums(rnl_step_list *list, const rnl_view *b, const rnl_view *packed);
 
 /* The implementations' names behind the colon, best first; as many as there is room for. Returns how many there are. */
 RNL_API size_t rnl_gemm_names(const char **out_names, size_t capacity);

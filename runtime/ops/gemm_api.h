@@ -30,9 +30,10 @@ typedef struct rnl_gemm_form {
 RNL_NODISCARD rnl_status rnl_gemm_form_of(const rnl_gemm_desc *desc, rnl_gemm_form *out_form);
 
 typedef enum rnl_gemm_store {
-    RNL_GEMM_PLAIN, /* as described */
-    RNL_GEMM_DENSE, /* packed: row-major, one matrix behind the other */
-    RNL_GEMM_FORMED /* packed: as rnl_op_gemm_pack or rnl_op_qgemm_pack write it */
+    RNL_GEMM_PLAIN,  /* as described */
+    RNL_GEMM_DENSE,  /* packed: row-major, one matrix behind the other */
+    RNL_GEMM_FORMED, /* packed: as rnl_op_gemm_pack or rnl_op_qgemm_pack write it, … */
+    RNL_GEMM_SUMMED  /* … and behind that as rnl_op_gemm_pack_sums does */
 } rnl_gemm_store;
 
 struct rnl_packed {
@@ -87,10 +88,10 @@ static inline rnl_gemm_side rnl_gemm_side_of(const rnl_gemm_form *form, rnl_gemm
 
 /* The views of one product, as it is computed: a times b. */
 typedef struct rnl_gemm_product {
-    rnl_view a, b, c, bias, scales, scratch, packed;
+    rnl_view a, b, c, bias, scales, scratch, packed, sums;
     rnl_view a_zero, b_zero, c_zero, scale;
     rnl_chain chain;
-    bool packed_b;
+    bool packed_b, packed_sums;
 } rnl_gemm_product;
 
 /* So many elements, one behind the other. */

@@ -60,7 +60,8 @@ static cache_key key_of(const rnl_gemm_desc *d)
                         d->a_zero,
                         d->b_zero,
                         d->c_zero,
-                        bits_of(d->scale)}};
+                        bits_of(d->scale),
+                        d->accuracy}};
 }
 
 static bool has_name(const rnl_gemm *gemm, const char *implementation)

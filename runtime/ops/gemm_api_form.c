@@ -42,6 +42,8 @@ static rnl_status check_choices(const rnl_gemm_desc *d)
     if ((int)d->activation < RNL_GEMM_LINEAR || (int)d->activation > RNL_GEMM_SILU)
         return FAIL(RNL_INVALID_ARGUMENT, "matrix product: activation is %d, which is no activation",
                     (int)d->activation);
+    if (d->accuracy != RNL_GEMM_ELEMENTWISE && d->accuracy != RNL_GEMM_NORMWISE)
+        return FAIL(RNL_INVALID_ARGUMENT, "matrix product: accuracy is %d, which is no accuracy", (int)d->accuracy);
     return RNL_OK;
 }
 

@@ -4,6 +4,7 @@
 #include "base/status.h"
 #include "ops/gemm_api.h"
 #include "ops/gemm_pack.h"
+#include "ops/gemm_strassen.h"
 #include <string.h>
 
 static void swap(int64_t *left, int64_t *right)
@@ -113,7 +114,9 @@ static rnl_status make_product(const rnl_gemm_form *form, const rnl_gemm_mode *m
     rnl_view b_view = operand_view(form, &b, RNL_GEMM_SLOT_B, mode->b, mode->single);
     out_product->a = form->swapped ? b_view : a_view;
     out_product->b = form->swapped ? a_view : b_view;
-    out_product->packed_b = (form->swapped ? mode->a : mode->b) == RNL_GEMM_FORMED && !absent;
+    const rnl_gemm_store store = form->swapped ? mode->a : mode->b;
+    out_product->packed_b = (store == RNL_GEMM_FORMED || store == RNL_GEMM_SUMMED) && !absent;
+    out_product->packed_sums = store == RNL_GEMM_SUMMED && !absent;
     out_product->c = view_of(form, &form->c, RNL_GEMM_SLOT_C, mode->single);
     if (form->integers && form->desc.c_type != RNL_F32)
         return RNL_OK;
@@ -137,6 +140,23 @@ rnl_status rnl_gemm_scratch_bytes(int64_t elements, size_t *out_bytes)
 
 /* ---- floats --------------------------------------------------------------------------------------------------- */
 
+#define LINE_FLOATS 32 /* sums begin where any vector is aligned */
+
+static int64_t sums_offset(int64_t panel_floats)
+{
+    return rnl_divide_up(panel_floats, LINE_FLOATS) * LINE_FLOATS;
+}
+
+static void add_sums(const rnl_device *device, rnl_gemm_product *p, int64_t panel_floats, rnl_gemm_params *params)
+{
+    rnl_strassen_form form;
+    if (!p->packed_sums || !rnl_strassen_form_of(device, &p->b, &form))
+        return;
+    p->sums = rnl_gemm_line(p->b.slot, RNL_F32, form.floats);
+    p->sums.offset = sums_offset(panel_floats);
+    params->packed_sums = &p->sums;
+}
+
 /* All but scratch memory. `p` holds what the result points to. */
 static rnl_gemm_params make_params(const rnl_gemm_form *form, const rnl_gemm_mode *mode, const rnl_device *device,
                                    rnl_gemm_product *p)
@@ -145,11 +165,13 @@ static rnl_gemm_params make_params(const rnl_gemm_form *form, const rnl_gemm_mod
                               .beta = mode->beta,
                               .chain = p->chain.stage_count ? &p->chain : NULL,
                               .implementation = form->desc.implementation,
+                              .normwise = form->desc.accuracy == RNL_GEMM_NORMWISE,
                               .variant = form->variant};
     rnl_gemm_panels panels;
     if (p->packed_b && rnl_gemm_panels_of(device, &p->b, &panels)) {
         p->packed = rnl_gemm_line(p->b.slot, RNL_F32, panels.floats);
         params.packed_b = &p->packed;
+        add_sums(device, p, panels.floats, &params);
     }
     return params;
 }
@@ -228,6 +250,28 @@ static rnl_status formed_bytes(const rnl_gemm_form *form, rnl_gemm_side side, rn
     return rnl_gemm_scratch_bytes(floats, out_bytes);
 }
 
+static bool wants_sums(const rnl_gemm_form *form)
+{
+    const char *name = form->desc.implementation;
+    return form->desc.accuracy == RNL_GEMM_NORMWISE || (name && strcmp(name, "strassen") == 0);
+}
+
+/* Behind the panels, which products of few rows take. */
+static rnl_status append_sums(rnl_step_list *list, rnl_device *device, const rnl_view *from, rnl_gemm_store *out_store,
+                              size_t *out_bytes)
+{
+    const int64_t offset = sums_offset((int64_t)(*out_bytes / sizeof(float)));
+    int64_t floats = 0;
+    TRY(rnl_gemm_packed_sums(device, from, &floats));
+    if (floats == 0)
+        return RNL_OK;
+    TRY(rnl_gemm_scratch_bytes(offset + floats, out_bytes));
+    *out_store = RNL_GEMM_SUMMED;
+    rnl_view to = rnl_gemm_line(RNL_GEMM_SLOT_SCRATCH, RNL_F32, floats);
+    to.offset = offset;
+    return list ? rnl_op_gemm_pack_sums(list, from, &to) : RNL_OK;
+}
+
 rnl_status rnl_gemm_form_pack(const rnl_gemm_form *form, rnl_gemm_side side, bool wide, rnl_device *device,
                               rnl_step_list *list, rnl_gemm_store *out_store, size_t *out_bytes)
 {
@@ -240,8 +284,10 @@ rnl_status rnl_gemm_form_pack(const rnl_gemm_form *form, rnl_gemm_side side, boo
         list->index64 = wide;
     TRY(formed_bytes(form, side, device, &from, out_bytes));
     *out_store = *out_bytes ? RNL_GEMM_FORMED : RNL_GEMM_DENSE;
-    if (*out_store == RNL_GEMM_FORMED)
-        return append_form(form, list, &from, *out_bytes);
+    if (*out_store == RNL_GEMM_FORMED) {
+        TRY(append_form(form, list, &from, *out_bytes));
+        return wants_sums(form) ? append_sums(list, device, &from, out_store, out_bytes) : RNL_OK;
+    }
     if (!rnl_size_mul((size_t)rnl_view_elements(&from), rnl_dtype_bytes(matrix->dtype), out_bytes))
         return FAIL(RNL_RESOURCE_EXHAUSTED, "%s has too many elements to be packed", matrix->name);
     return append_copy(list, &from, &to);

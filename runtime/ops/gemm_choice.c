@@ -7,7 +7,7 @@
 #include <string.h>
 
 /* As they are numbered in tuning tables: a name keeps its place. */
-static const char *const names[] = {"portable", "panel", "tiled", "clblast", "matrix", "bf16", "row"};
+static const char *const names[] = {"portable", "panel", "tiled", "clblast", "matrix", "bf16", "row", "strassen"};
 #define NAMES (sizeof names / sizeof *names)
 
 uint32_t rnl_gemm_choice_number(const char *name, uint32_t variant)
@@ -37,7 +37,7 @@ rnl_hash rnl_gemm_problem_hash(const rnl_gemm_problem *problem)
                            'e',
                            'm',
                            'm',
-                           1,
+                           problem->normwise ? 2 : 1,
                            problem->m,
                            problem->n,
                            problem->k,
@@ -83,6 +83,7 @@ const rnl_implementation *rnl_gemm_choose(const rnl_implementation *implementati
 {
     const char *forced = params->implementation ? params->implementation : getenv("RUNNEL_GEMM");
     problem->variant = forced ? params->variant : 0;
+    problem->normwise = problem->normwise || (forced && strcmp(forced, "strassen") == 0);
     const rnl_implementation *tuned = forced ? NULL : find_tuned(implementations, count, device, problem);
     return tuned ? tuned : rnl_implementation_choose(implementations, count, forced, device, problem);
 }

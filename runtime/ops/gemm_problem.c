@@ -141,6 +141,7 @@ rnl_status rnl_gemm_describe(const rnl_gemm_params *params, const rnl_view *a, c
                                 .c = c,
                                 .dst = dst,
                                 .chain = params->chain,
+                                .normwise = params->normwise,
                                 .scratch = rnl_view_exists(params->scratch) ? params->scratch : NULL};
     TRY(check_types(params, a, b, c, dst));
     TRY(check_views(&problem));

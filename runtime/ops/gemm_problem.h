@@ -17,6 +17,8 @@ typedef struct rnl_gemm_problem {
     const rnl_chain *chain;          /* or NULL */
     const rnl_view *scratch;         /* or NULL */
     bool packed;                     /* b is a rnl_gemm_packed_view */
+    const rnl_view *sums;            /* of b's blocks, packed: for gemm:strassen; or NULL */
+    bool normwise;                   /* errors may be bounded by norm */
     uint32_t variant;                /* of the implementation: 0 as it estimates, n its n-th */
     bool index64;
     int64_t m, n, k;

@@ -157,7 +157,7 @@ static bool is_candidate(const tuner *t, const char *name)
 {
     const char *forced = getenv("RUNNEL_GEMM");
     const bool of_gpus = strcmp(name, "clblast") == 0 || strcmp(name, "tiled") == 0 || strcmp(name, "matrix") == 0;
-    const bool of_cpus = strcmp(name, "panel") == 0 || strcmp(name, "bf16") == 0;
+    const bool of_cpus = strcmp(name, "panel") == 0 || strcmp(name, "bf16") == 0 || strcmp(name, "strassen") == 0;
     if (forced && strcmp(forced, name) == 0)
         return true;
     return t->device->info.type == RNL_DEVICE_GPU ? !of_cpus : !of_gpus;
@@ -201,10 +201,16 @@ static rnl_status tune_clblast(tuner *t, subject *it, rnl_clblast_kernel kernel)
 
 /* ---- all of it ------------------------------------------------------------------------------------------------ */
 
+/* Others may not take what bounds errors by norm alone. */
+static bool is_accurate(const subject *it, const char *name)
+{
+    return it->form.desc.accuracy == RNL_GEMM_NORMWISE || strcmp(name, "strassen") != 0;
+}
+
 static rnl_status measure_all(tuner *t, subject *it)
 {
     for (size_t i = 0; i < t->name_count; ++i)
-        for (uint32_t v = 0; v <= rnl_gemm_choice_variants(t->device, t->names[i]); ++v)
+        for (uint32_t v = 0; is_accurate(it, t->names[i]) && v <= rnl_gemm_choice_variants(t->device, t->names[i]); ++v)
             TRY(measure(t, it, t->names[i], v));
     return RNL_OK;
 }

@@ -4,8 +4,9 @@
 
 Each engine runs in a process of its own, on the same cores with as many threads, and is stopped while the other is
 measured; they take turns, sample by sample. A sample is some milliseconds of products, back to back with one finish
-(runnel) or one call after the other (numpy, whose calls wait); printed are medians. Behind them: a single call with its
-finish, 8-bit integers and bfloat16 against float32 of ours, and CLBlast. It judges nothing.
+(runnel) or one call after the other (numpy, whose calls wait); printed are medians. Behind them: products whose errors
+may be bounded by norm (--normwise), 8-bit integers and bfloat16 against float32 of ours, CLBlast, and a single call with
+its finish. It judges nothing.
 """
 
 import argparse
@@ -90,6 +91,9 @@ def measure(columns, options):
 def columns_of(shape, ours, theirs, options):
     size = dict(zip("mnk", shape))
     columns = [("blas", theirs, size), ("unpacked", ours, size), ("packed", ours, {**size, "packed": True})]
+    if options.normwise:
+        columns += [("normwise", ours, {**size, "normwise": True}),
+                    ("normwise packed", ours, {**size, "normwise": True, "packed": True})]
     if "i8" in options.types:
         columns.append(("i8", ours, {**size, "type": "i8", "packed": True}))
     if "bf16" in options.types:
@@ -104,6 +108,8 @@ def line_of(row):
     cells = [f"{row['m']}x{row['n']}x{row['k']}", f"{gflops['blas']:.1f}"]
     for title in ("unpacked", "packed"):
         cells += [f"{gflops[title]:.1f}", f"{gflops[title] / gflops['blas']:.2f}"]
+    for title in ("normwise", "normwise packed"):
+        cells.append(f"{gflops[title] / gflops['blas']:.2f}" if title in gflops else "")
     for title in ("i8", "bf16"):
         cells.append(f"{gflops[title] / gflops['packed']:.2f}" if title in gflops else "")
     cells.append(f"{gflops['packed'] / gflops['clblast']:.1f}" if "clblast" in gflops else "")
@@ -111,8 +117,8 @@ def line_of(row):
     return "| " + " | ".join(cells) + " |"
 
 
-HEAD = ("| m x n x k | OpenBLAS GFLOP/s | unpacked | of OpenBLAS | packed | of OpenBLAS | i8 / f32 | bf16 / f32 | "
-        "f32 / CLBlast | a call of OpenBLAS us | of ours us |\n|" + " --- |" * 11)
+HEAD = ("| m x n x k | OpenBLAS GFLOP/s | unpacked | of OpenBLAS | packed | of OpenBLAS | normwise of OpenBLAS | packed | i8 / f32 | bf16 / f32 | "
+        "f32 / CLBlast | a call of OpenBLAS us | of ours us |\n|" + " --- |" * 13)
 
 
 def compare(options, rows):
@@ -132,6 +138,7 @@ def parse(arguments):
     parser.add_argument("--shape", action="append", metavar="MxNxK", help="this one instead; several times for several")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--types", default="i8,bf16", help="beside f32 (i8,bf16)")
+    parser.add_argument("--normwise", action="store_true", help="too: products whose errors are bounded by norm")
     parser.add_argument("--clblast", action="store_true", help="too: it compiles for long")
     parser.add_argument("--samples", type=int, default=9)
     parser.add_argument("--sample-ms", type=float, default=30)

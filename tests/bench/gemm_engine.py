@@ -27,7 +27,7 @@ class Desc(c.Structure):
                    ("activation", c.c_int)]
                 + [(name, c.c_int64) for name in ("batch", "stride_a", "stride_b", "stride_c", "stride_residual")]
                 + [(name, c.c_int32) for name in ("a_zero", "b_zero", "c_zero")]
-                + [("scale", c.c_float), ("implementation", c.c_char_p)])
+                + [("scale", c.c_float), ("implementation", c.c_char_p), ("accuracy", c.c_int)])
 
 
 class Operands(c.Structure):
@@ -69,10 +69,10 @@ class Runnel:
         self.finish()
         return handle
 
-    def make(self, m, n, k, type="f32", packed=False, implementation=None):
+    def make(self, m, n, k, type="f32", packed=False, implementation=None, normwise=False):
         a_type, b_type, c_type = TYPES[type]
         desc = Desc(struct_size=c.sizeof(Desc), m=m, n=n, k=k, a_type=a_type, b_type=b_type, c_type=c_type, alpha=1,
-                    implementation=implementation.encode() if implementation else None)
+                    implementation=implementation.encode() if implementation else None, accuracy=int(normwise))
         gemm = c.c_void_p()
         self.check(self.rt.rnl_gemm_create(self.device.handle, c.byref(desc), c.byref(gemm)))
         buffers = self.buffer(a_type, m * k), self.buffer(b_type, k * n), self.buffer(c_type, m * n)

@@ -55,6 +55,7 @@ START_TEST(descriptions)
     REFUSE("order is 2", d.order = (rnl_gemm_order)2);
     REFUSE("bias is 3", d.bias = (rnl_gemm_bias)3);
     REFUSE("activation is 77", d.activation = (rnl_gemm_activation)77);
+    REFUSE("accuracy is 2", d.accuracy = (rnl_gemm_accuracy)2);
     REFUSE("a_zero is 1", d.a_zero = 1);
 }
 END_TEST

@@ -45,6 +45,18 @@ typedef enum rnl_gemm_activation {
     RNL_GEMM_SILU       /* x / (1 + exp -x) */
 } rnl_gemm_activation;
 
+/*
+ * How far float32 results may be from the exact ones. u is 2^-24, ab the sum of products.
+ *
+ * ELEMENTWISE: each |error of ab| <= about k u sum |a| |b| over its own terms, as any order of adding up gives.
+ * NORMWISE: each <= 21 (k + 80)^2 u max|a| max|b|, over all of the matrices: an element that is much smaller than the
+ * largest ones may have no correct digit, and what is not finite makes NaN of other rows and columns too. Large
+ * products on CPUs are faster then, by Strassen's algorithm in Winograd's variant, of up to two levels (the bound: N.
+ * J. Higham, Accuracy and Stability of Numerical Algorithms, 2nd edition, 2002, theorem 23.3). Other products are as
+ * elementwise.
+ */
+typedef enum rnl_gemm_accuracy { RNL_GEMM_ELEMENTWISE, RNL_GEMM_NORMWISE } rnl_gemm_accuracy;
+
 /* As a batch stride: all products of the batch share one matrix. */
 #define RNL_GEMM_SHARED (-1)
 
@@ -80,11 +92,13 @@ typedef struct rnl_gemm_desc {
     float scale;                    /* of integers (a's * b's / c's); 0: operands.scales */
 
     const char *implementation; /* "panel", "clblast", …: that one and no other; NULL: the best */
+    rnl_gemm_accuracy accuracy;
 } rnl_gemm_desc;
 #define RNL_GEMM_DESC_INIT                                                                                             \
     {                                                                                                                  \
         sizeof(rnl_gemm_desc), RNL_GEMM_ROW_MAJOR, false, false, 0, 0, 0, 0, 0, 0, 0, RNL_DTYPE_NONE, RNL_DTYPE_NONE,  \
-            RNL_DTYPE_NONE, 1, 0, RNL_GEMM_BIAS_NONE, false, RNL_GEMM_LINEAR, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL          \
+            RNL_DTYPE_NONE, 1, 0, RNL_GEMM_BIAS_NONE, false, RNL_GEMM_LINEAR, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL,         \
+            RNL_GEMM_ELEMENTWISE                                                                                       \
     }
 
 typedef struct rnl_gemm_operands {
