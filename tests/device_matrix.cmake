@@ -23,10 +23,11 @@ set(RNL_TEST_ENVIRONMENT RUNNEL_CACHE_DIR=${CMAKE_BINARY_DIR}/cache POCL_CACHE_D
   RUNNEL_TEST_PYTHON=${RNL_PYTHON})
 
 # pocl compiles a program once more when it is asked for its binary. So runnel's own cache of programs is off on pocl where it
-# is not what a test looks at, which halves the time; pocl's own stays. It is on in all others, test_second_start among them.
+# is not what a test looks at, which halves the time; pocl's own stays. Tuning tables are kept in the cache's folder, too.
 set(RNL_WITHOUT_CACHE_ON pocl pocl-basic pocl-pthread asan asan-ctypes tsan)
-set(RNL_WITHOUT_CACHE "test_(op|operators|gemm$|limits|math|random_graphs|fusion|views|attention|encoder|functions|weights)"
-  "test_(models|precision|deterministic|check_nan|exported|quantised_models|opset_6|conformance|widths|in_place|weight_)")
+set(RNL_WITH_CACHE "^(asan\\.|tsan\\.)?(unit|install)\\." "^(asan\\.)?cli\\.test_(bench|copy|gemm|info|launch|machine|reference)$"
+  "test_(second_start|program|save|kernel_source|kernel_args|command_list|interop|tuning|tuning_shipped|gemm_tune|profile)$"
+  "fault$" "test_(session|python_wheel)$")
 
 # On pocl these run half of their cases here, and all when they are started by hand: they compile hundreds of programs.
 set(RNL_HALF "test_(op_conv|op_conv_transpose|gemm|op_gemm|op_chain|op_select|op_map|op_reduce|op_resize|random_graphs)$"
@@ -47,11 +48,15 @@ function(rnl_add_test name label seconds implementation)
   add_test(NAME ${name} COMMAND ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/run_on ${implementation} ${ARGN})
   set_tests_properties(${name} PROPERTIES LABELS "${label};${implementation}" TIMEOUT ${seconds}
     SKIP_RETURN_CODE 77 ENVIRONMENT "${RNL_TEST_ENVIRONMENT}")
-  foreach(pattern IN LISTS RNL_WITHOUT_CACHE)
-    if(name MATCHES "${pattern}" AND NOT label STREQUAL "cli" AND implementation IN_LIST RNL_WITHOUT_CACHE_ON)
-      set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT RUNNEL_CACHE=off)
-    endif()
-  endforeach()
+  if(implementation IN_LIST RNL_WITHOUT_CACHE_ON)
+    set(without RUNNEL_CACHE=off)
+    foreach(pattern IN LISTS RNL_WITH_CACHE)
+      if(name MATCHES "${pattern}")
+        set(without "")
+      endif()
+    endforeach()
+    set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT ${without})
+  endif()
   foreach(pattern IN LISTS RNL_HALF)
     if(name MATCHES "${pattern}" AND implementation MATCHES "^pocl")
       set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT RUNNEL_TEST_EACH=2)
