@@ -17,15 +17,16 @@ endif()
 set(RNL_TEST_ON "" CACHE STRING "The implementations to test on; empty: all. fake_tests builds what the fake one needs")
 list(GET RNL_IMPLEMENTATIONS 0 RNL_FIRST_IMPLEMENTATION)
 
-# pocl's own cache is shared by all builds: under the sanitizers its compiler leaks, so a plain build compiles first.
-set(RNL_TEST_ENVIRONMENT RUNNEL_CACHE_DIR=${CMAKE_BINARY_DIR}/cache POCL_CACHE_DIR=${CMAKE_SOURCE_DIR}/build/pocl-cache
+# The caches are shared by all builds: under the sanitizers pocl's compiler leaks and takes long, so a plain build compiles first.
+set(RNL_TEST_ENVIRONMENT RUNNEL_CACHE_DIR=${CMAKE_SOURCE_DIR}/build/cache POCL_CACHE_DIR=${CMAKE_SOURCE_DIR}/build/pocl-cache
   RUNNEL_MODELS=${RNL_MODELS} RUNNEL_COMMAND=${CMAKE_BINARY_DIR}/runnel RUNNEL_BUILD=${CMAKE_BINARY_DIR}
   RUNNEL_TEST_PYTHON=${RNL_PYTHON})
 
 # pocl compiles a program once more when it is asked for its binary. So runnel's own cache of programs is off on pocl where it
-# is not what a test looks at, which halves the time; pocl's own stays. Tuning tables are kept in the cache's folder, too.
+# is not what a test looks at, which halves the time; pocl's own stays. Tests of the command have it: they run many processes,
+# and tuning tables are kept in its folder.
 set(RNL_WITHOUT_CACHE_ON pocl pocl-basic pocl-pthread asan asan-ctypes tsan)
-set(RNL_WITH_CACHE "^(asan\\.|tsan\\.)?(unit|install)\\." "^(asan\\.)?cli\\.test_(bench|copy|gemm|info|launch|machine|reference)$"
+set(RNL_WITH_CACHE "^(asan\\.|tsan\\.)?(unit|install|cli)\\."
   "test_(second_start|program|save|kernel_source|kernel_args|command_list|interop|tuning|tuning_shipped|gemm_tune|profile)$"
   "fault$" "test_(session|python_wheel)$")
 
