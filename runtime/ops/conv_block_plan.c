@@ -151,12 +151,28 @@ bool rnl_conv_block_make_plan(const rnl_device *device, const rnl_conv_block_sha
     return true;
 }
 
-double rnl_conv_block_waste(const rnl_conv_block_shape *shape, const rnl_conv_block_plan *plan)
+/* Sums of a band that ends before row `end` of the result. */
+static double band_cost(const rnl_conv_block_shape *shape, int64_t first, int64_t end)
 {
-    const double from = (double)(shape->src_size[0] * shape->src_size[1]);
-    const double to = (double)(shape->dst_size[0] * shape->dst_size[1]);
-    const double again = (double)((plan->bands - 1) * (shape->taps - shape->stride) * shape->src_size[1]);
+    const int64_t from = first * shape->stride - shape->pad_begin[0];
+    const int64_t to = (end - 1) * shape->stride - shape->pad_begin[0] + shape->taps;
+    const int64_t read = least(to, shape->src_size[0]) - (from > 0 ? from : 0);
     const double expand = shape->expands ? (double)shape->channels : 1; /* or a copy */
     const double project = shape->projects ? (double)shape->filters : 0;
-    return again * expand / (from * expand + to * ((double)(shape->taps * shape->taps) + project));
+    return (double)(read * shape->src_size[1]) * expand +
+           (double)((end - first) * shape->dst_size[1]) * ((double)(shape->taps * shape->taps) + project);
+}
+
+double rnl_conv_block_waste(const rnl_conv_block_shape *shape, const rnl_conv_block_plan *plan)
+{
+    const double all = band_cost(shape, 0, shape->dst_size[0]);
+    double sum = 0, longest = 0;
+    for (int64_t i = 0; i < plan->bands; ++i) {
+        const double cost =
+            band_cost(shape, shape->dst_size[0] * i / plan->bands, shape->dst_size[0] * (i + 1) / plan->bands);
+        sum += cost;
+        longest = cost > longest ? cost : longest;
+    }
+    /* With long registers it was measured without looking at how alike bands are. */
+    return (plan->vector < 16 ? longest * (double)plan->bands : sum) / all - 1;
 }
