@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolution with one channel in and one out of each group: vectors lie over the groups, of which there are at least V.
 //
-// Defines: those of conv.clh
+// Defines: those of conv.clh, and
+//   ROW_TAPS, ROW_STEP  with few registers: a row's taps, which are not dilated, and the step from pixel to pixel; then a row
+//                       of weights stays in registers, and each pixel is loaded once
 // check: -DT_SRC=F32 -DT_BIAS=F32 -DT_DST=F32 -DV=4 -DP=4
 // check: -DT_SRC=BF16 -DT_BIAS=F32 -DT_DST=F16 -DV=8 -DP=1 -DINDEX64 -DSTAGES=1 -DS1=OP_MUL(v0,y0) -DOPERANDS=1 -DT_Y0=F32 -DY0_STEP=0
 // check: -DT_SRC=BF16 -DT_WEIGHT=F32 -DT_BIAS=F32 -DT_DST=BF16 -DV=16 -DP=7
+// check: -DT_SRC=F32 -DT_BIAS=F32 -DT_DST=F32 -DV=8 -DP=8 -DROW_TAPS=5 -DROW_STEP=2
 #include "conv.clh"
 
 #define FIND_OPERAND(i) const idx_t at##i = OPERAND_AT(i, c);
@@ -12,6 +15,36 @@
 #define FIRST_TAP(first, dilation) ((first) < 0 ? (dilation - 1 - (first)) / dilation : 0)
 #define END_TAP(first, dilation, size, taps) min(taps, (size - (first) + dilation - 1) / dilation)
 
+#ifdef ROW_TAPS
+static inline void accumulate_pixels(FLOATV acc[P], __global const SRC_T *src, idx_t at, const FLOATV w[ROW_TAPS],
+                                     int left, bool inside, int width, idx_t pixel_stride)
+{
+#pragma unroll
+    for (int i = 0; i < (P - 1) * ROW_STEP + ROW_TAPS; i++)
+        if (inside || (left + i >= 0 && left + i < width)) {
+            const FLOATV in = LOADV(T_SRC, V, src, at + i * pixel_stride);
+#pragma unroll
+            for (int x = 0; x < ROW_TAPS; x++)
+                if (i >= x && (i - x) % ROW_STEP == 0 && (i - x) / ROW_STEP < P)
+                    acc[(i - x) / ROW_STEP] = fma(in, w[x], acc[(i - x) / ROW_STEP]);
+        }
+}
+
+// acc += a row of taps, the first of which reads element `at` of src, in column `left` of the image.
+static inline void accumulate_row(FLOATV acc[P], __global const SRC_T *src, idx_t at, idx_t step,
+                                  __global const WEIGHT_T *weight, idx_t tap_stride, int taps, int left, bool inside,
+                                  int stride, int dilation, int width, idx_t pixel_stride)
+{
+    FLOATV w[ROW_TAPS];
+#pragma unroll
+    for (int x = 0; x < ROW_TAPS; x++)
+        w[x] = LOADV(T_WEIGHT, V, weight, x * tap_stride);
+    if (inside)
+        accumulate_pixels(acc, src, at, w, left, true, width, pixel_stride);
+    else
+        accumulate_pixels(acc, src, at, w, left, false, width, pixel_stride);
+}
+#else
 // acc += a row of taps, the first of which reads element `at` of src, in column `left` of the image.
 static inline void accumulate_row(FLOATV acc[P], __global const SRC_T *src, idx_t at, idx_t step,
                                   __global const WEIGHT_T *weight, idx_t tap_stride, int taps, int left, bool inside,
@@ -35,6 +68,7 @@ static inline void accumulate_row(FLOATV acc[P], __global const SRC_T *src, idx_
         left += dilation;
     }
 }
+#endif
 
 // flags.z: rows; flags.w: vectors of channels that a work-item computes one after the other.
 __kernel void conv_depthwise(CONV_ARGUMENTS TEAM_ARGUMENTS)

@@ -10,13 +10,21 @@ bool rnl_conv_depthwise_applies(const rnl_device *device, const void *data)
     return problem->depthwise;
 }
 
+/* Rows of taps that short registers keep while pixels pass, and with them enough sums that none waits for another. */
+static bool keeps_taps(const rnl_device *device, const rnl_conv_problem *problem)
+{
+    const int64_t taps = problem->taps[2], stride = problem->stride[2];
+    return rnl_device_is_cpu(device) && device->vector_width == 8 && problem->groups >= 8 && (taps == 3 || taps == 5) &&
+           (stride == 1 || stride == 2) && problem->dilation[2] == 1 && problem->dst_size[2] >= 8;
+}
+
 /* Pixels of one row, few where rows are short: two programs. */
 static rnl_conv_tile choose_tile(const rnl_device *device, const rnl_conv_problem *problem)
 {
     rnl_conv_tile tile = {.vector = device->vector_width, .vectors = 1};
     while (tile.vector > problem->groups)
         tile.vector /= 2;
-    const int64_t most = tile.vector == 16 ? 7 : tile.vector == 8 ? 6 : 4;
+    const int64_t most = keeps_taps(device, problem) ? 8 : tile.vector == 16 ? 7 : tile.vector == 8 ? 6 : 4;
     tile.pixels = problem->dst_size[2] >= most ? most : 1;
     return tile;
 }
@@ -49,6 +57,9 @@ rnl_status rnl_conv_depthwise_append(rnl_step_list *list, const char *name, cons
     rnl_step_builder step;
     rnl_step_begin(&step, list, name, problem->index64);
     rnl_conv_add_defines(&step, problem, &tile);
+    if (keeps_taps(list->device, problem))
+        rnl_step_define(&step, "ROW_TAPS=%lld -DROW_STEP=%lld", (long long)problem->taps[2],
+                        (long long)problem->stride[2]);
     rnl_conv_add_arguments(&step, problem, blocks_last, rows, each, 0);
     rnl_tile_group(list->device, grid, local);
     rnl_step_range(&step, 3, grid, local);

@@ -159,6 +159,44 @@ START_TEST(depthwise)
 }
 END_TEST
 
+/* Rows of a few tiles, inside of the image and at its sides. */
+START_TEST(depthwise_rows)
+{
+    static const conv_case tests[] = {
+        {.batch = 2,
+         .channels = 17,
+         .filters = 17,
+         .groups = 17,
+         .size = {6, 29},
+         .taps = {5, 5},
+         .pad_begin = {2, 2},
+         .pad_end = {2, 1},
+         .bias = true},
+        {.batch = 1,
+         .channels = 24,
+         .filters = 24,
+         .groups = 24,
+         .size = {7, 40},
+         .taps = {3, 3},
+         .stride = {2, 2},
+         .pad_begin = {1, 1},
+         .slices = true},
+        {.batch = 1,
+         .channels = 9,
+         .filters = 9,
+         .groups = 9,
+         .size = {5, 57},
+         .taps = {3, 5},
+         .stride = {1, 2},
+         .pad_begin = {1, 4},
+         .pad_end = {1, 3}},
+        {.batch = 1, .channels = 40, .filters = 40, .groups = 40, .size = {8, 27}, .taps = {5, 3}, .stride = {2, 1}},
+    };
+    if (!op_small())
+        RUN_ALL(tests);
+}
+END_TEST
+
 START_TEST(dimensions)
 {
     static const conv_case tests[] = {
@@ -421,6 +459,7 @@ int main(void)
     tcase_add_test(tests, many_weights);
     tcase_add_test(tests, groups);
     tcase_add_test(tests, depthwise);
+    tcase_add_test(tests, depthwise_rows);
     tcase_add_test(tests, dimensions);
     tcase_add_test(tests, wide_indices);
     tcase_add_test(tests, half_types);
