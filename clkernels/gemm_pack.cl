@@ -11,6 +11,7 @@
 // check: -DT=F32 -DW=16 -DFORM=K -DPANELS=1
 // check: -DT=F16 -DW=8 -DFORM=N -DPANELS=4 -DINDEX64
 // check: -DT=BF16 -DW=4 -DFORM=ANY -DPANELS=1
+// check: -DT=F32 -DW=8 -DFORM=N -DPANELS=4 -DTEAM
 #include "common.clh"
 #include "index.clh"
 #include "lanes.clh"
@@ -72,13 +73,9 @@ static inline void transpose(__global const STORAGE(T) *src, idx_t at, idx_t str
 
 // size is (rows, columns, panels, batches); stride is (row, column, 0, 0) of src; batch has the sizes of up to 8 batch
 // dimensions, the last one first, and src_batch the strides.
-__kernel void gemm_pack(__global const STORAGE(T) *src, idx_t src_offset, __global float *dst, idx_t dst_offset,
-                        idx4_t size, idx4_t stride, idx8_t batch, idx8_t src_batch)
+static inline void pack(__global const STORAGE(T) *src, idx_t src_offset, __global float *dst, idx_t dst_offset,
+                        idx4_t size, idx4_t stride, idx8_t batch, idx8_t src_batch, idx_t first, idx_t panel, idx_t rest)
 {
-    const idx_t first = (idx_t)get_global_id(0) * ROWS, panel = (idx_t)get_global_id(1) * PANELS;
-    idx_t rest = (idx_t)get_global_id(2);
-    if (first >= size.s0 || panel >= size.s2 || rest >= size.s3)
-        return;
     const idx_t panel_floats = size.s0 * W;
     __global float *to = dst + (dst_offset + (rest * size.s2 + panel) * panel_floats + first * W);
     idx_t from = src_offset + first * stride.s0 + panel * W * stride.s1;
@@ -106,4 +103,15 @@ __kernel void gemm_pack(__global const STORAGE(T) *src, idx_t src_offset, __glob
             PASTE2_(vstore, W)
             (load_row(src, from + k * stride.s0 + j * W * stride.s1, stride.s1, min(count - j * W, W)), 0,
              to + j * panel_floats + k * W);
+}
+
+__kernel void gemm_pack(__global const STORAGE(T) *src, idx_t src_offset, __global float *dst, idx_t dst_offset,
+                        idx4_t size, idx4_t stride, idx8_t batch, idx8_t src_batch TEAM_ARGUMENTS)
+{
+    TEAM_ENTER
+    const idx_t first = (idx_t)get_global_id(0) * ROWS, panel = (idx_t)get_global_id(1) * PANELS;
+    const idx_t rest = (idx_t)get_global_id(2);
+    if (first < size.s0 && panel < size.s2 && rest < size.s3)
+        pack(src, src_offset, dst, dst_offset, size, stride, batch, src_batch, first, panel, rest);
+    TEAM_LEAVE
 }

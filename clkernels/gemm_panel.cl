@@ -13,12 +13,15 @@
 //            along k, COPY_M: along the rows, COPY_ANY: any strides
 //   PANELS   b is in gemm_pack.cl's panels, and its column stride is a panel's; any n. Else its columns are neighbours, and
 //            n >= W
+//   COPY_B   b lies as it does, its columns are neighbours; any n. A work-item copies its panels of a block of terms first
 //   LANES    the chain is applied to single elements
 //   INDEX64, STAGES …  see gemm.clh
 // check: -DT=F32 -DR=14 -DW=16 -DNB=2 -DA=ROWS -DPANELS
 // check: -DT=F32 -DR=8 -DW=16 -DNB=3 -DA=ROWS -DBATCHED
 // check: -DT=F16 -DR=6 -DW=8 -DNB=2 -DA=COPY_K -DPANELS -DINDEX64
 // check: -DT=F32 -DR=6 -DW=4 -DNB=2 -DA=COPY_M -DSTAGES=1 -DS1=OP_ADD(v0,y0) -DOPERANDS=1 -DT_Y0=F16 -DY0_STEP=1
+// check: -DT=F32 -DR=6 -DW=8 -DNB=2 -DA=ROWS -DCOPY_B -DTEAM
+// check: -DT=F32 -DR=6 -DW=8 -DNB=2 -DA=COPY_M -DCOPY_B -DINDEX64
 // check: -DT=BF16 -DR=1 -DW=16 -DNB=4 -DA=COPY_ANY -DLANES -DSTAGES=1 -DS1=OP_MUL(v0,K(0))
 #define ROWS 1
 #define COPY_K 2
@@ -38,6 +41,10 @@
 #ifdef PANELS
 #define CUT_END
 #define T_B F32
+#define B_PANELS 1
+#define FIRST_COLUMN(wish, columns) (wish)
+#elif defined(COPY_B)
+#define CUT_END
 #define B_PANELS 1
 #define FIRST_COLUMN(wish, columns) (wish)
 #else
@@ -129,6 +136,36 @@ static inline void copy_slab(__global const STORAGE(T_A) *a, const idx_t row[R],
 }
 #endif
 
+#ifdef COPY_B
+#define TOGETHER 8 // panels: long pieces of rows are read
+#define AHEAD 4    // rows, that are asked for before they are copied
+static inline void copy_panels(__global const STORAGE(T_B) *b, idx_t b_k, idx_t panel, idx_t end, idx_t columns,
+                               idx_t depth, idx_t room, __global float *to)
+{
+    for (; panel + TOGETHER <= end && (panel + TOGETHER) * W <= columns; panel += TOGETHER, to += TOGETHER * room * W) {
+        __global const STORAGE(T_B) *row = b + panel * W;
+        __global float *at = to;
+        for (idx_t k = 0; k < depth; k++, row += b_k, at += W) {
+#ifdef CAN_FETCH
+            UNROLL for (int j = 0; j < TOGETHER * W; j += 16) __builtin_prefetch(row + AHEAD * b_k + j);
+#endif
+            UNROLL for (int j = 0; j < TOGETHER; j++)
+                PASTE2_(vstore, W)(LOADV(T_B, W, row, j * W), 0, at + j * room * W);
+        }
+    }
+    for (; panel < end; panel++, to += room * W)
+        for (idx_t k = 0; k < depth; k++) {
+            VECTOR v = 0;
+            const idx_t at = k * b_k + panel * W, rest = columns - panel * W;
+            if (rest >= W)
+                v = LOADV(T_B, W, b, at);
+            else
+                LOAD_FIRST(T_B, W, b, at, v, rest);
+            PASTE2_(vstore, W)(v, 0, to + k * W);
+        }
+}
+#endif
+
 // Where a tile's results go: column n of row m at m * stride.s6 + n * stride.s7 + dst_offset.
 #define TILE_ARGUMENTS                                                                                                 \
     __global STORAGE(T) *dst, idx_t dst_offset, __global const STORAGE(T) *c, idx_t c_offset, idx_t columns,           \
@@ -158,18 +195,28 @@ static inline void store_tile(TILE_ARGUMENTS, const VECTOR *sum, int count, idx_
 #define IS_PLAIN(count) false
 #define STORE_PLAIN(count)
 #endif
+#ifdef COPY_B
+#define B_ROOM (share.s3 + 2) // terms of a panel: an odd number of lines, mostly
+#define B_FLOATS (share.s2 * B_ROOM * W)
+#define B_AT(j) (own + (panel + (j) - first_panel) * (B_ROOM * W))
+#define B_STEP W
+#else
+#define B_FLOATS 0
+#define B_AT(j) (PANEL(j) + k0 * stride.s2)
+#define B_STEP stride.s2
+#endif
 #define PANEL(j) (b + (B_PANELS ? (panel + j) * stride.s3 : FIRST_COLUMN((panel + j) * W, size.s1)))
 
 #define DO_TILE(accumulate, count)                                                                                     \
     do {                                                                                                               \
         __global const STORAGE(T_B) *columns[count];                                                                   \
-        __global float *so_far = own + ((s - first_slab) * share.s2 + (panel - first_panel)) * (R * W);                \
+        __global float *so_far = own + B_FLOATS + ((s - first_slab) * share.s2 + (panel - first_panel)) * (R * W);                \
         VECTOR sum[R * count];                                                                                         \
-        UNROLL for (int j = 0; j < count; j++) columns[j] = PANEL(j) + k0 * stride.s2;                                 \
+        UNROLL for (int j = 0; j < count; j++) columns[j] = B_AT(j);                                                    \
         UNROLL for (int i = 0; i < R * count; i++) sum[i] = 0;                                                         \
         if (k0 > 0)                                                                                                    \
             UNROLL for (int i = 0; i < R * count; i++) sum[i] = PASTE2_(vload, W)(0, so_far + i * W);                  \
-        accumulate(sum, slab, stride.s1, columns, stride.s2, depth);                                                   \
+        accumulate(sum, slab, stride.s1, columns, B_STEP, depth);                                                      \
         if (k0 + depth < size.s2) {                                                                                    \
             UNROLL for (int i = 0; i < R * count; i++) PASTE2_(vstore, W)(sum[i], 0, so_far + i * W);                  \
         } else if (IS_PLAIN(count)) {                                                                                         \
@@ -198,6 +245,9 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void gemm_panel(GEMM_ARG
     own += ((grid2 * panel_items + grid1) * slab_items + grid0) * share.s0;
     for (idx_t k0 = 0; k0 < size.s2; k0 += share.s3) {
         const idx_t depth = min(share.s3, size.s2 - k0);
+#ifdef COPY_B
+        copy_panels(b + k0 * stride.s2, stride.s2, first_panel, end_panel, size.s1, depth, B_ROOM, own);
+#endif
         for (idx_t s = first_slab; s < end_slab; s++) {
             // The last slab is moved back to be full; its first rows are not stored again.
             const idx_t wish = s * R, first = max((idx_t)0, min(wish, size.s0 - R));

@@ -58,7 +58,10 @@ static void add_defines(rnl_step_builder *step, const rnl_gemm_problem *problem,
     if (problem->a->dtype != type)
         rnl_step_type(step, "T_A", problem->a->dtype);
     rnl_step_define(step, "R=%lld -DW=%lld -DNB=%lld -DA=%s%s", (long long)plan->rows, (long long)plan->vector,
-                    (long long)plan->count, plan->form, plan->packs ? " -DPANELS" : "");
+                    (long long)plan->count, plan->form,
+                    plan->inside  ? " -DCOPY_B"
+                    : plan->packs ? " -DPANELS"
+                                  : "");
     if (problem->chain && !rnl_gemm_chain_takes_vectors(problem))
         rnl_step_define(step, "LANES");
 }
@@ -100,9 +103,9 @@ rnl_status rnl_gemm_panel_append(rnl_step_list *list, const char *name, const vo
     rnl_view panels = *given->b;
     if (!rnl_gemm_panel_plan_make(list->device, given, given_floats(given), &plan))
         return FAIL(RNL_INTERNAL, "%s does not apply to this matrix product", name);
-    if (plan.packs && !given->packed)
+    if (plan.packs && !plan.inside && !given->packed)
         TRY(pack(list, &plan.panels, &problem, &panels));
-    if (plan.packs) {
+    if (plan.packs && !plan.inside) {
         panels.dtype = RNL_F32;
         problem.b = &panels;
         problem.b_k = plan.panels.width;

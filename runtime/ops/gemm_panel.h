@@ -7,9 +7,10 @@
 
 typedef struct rnl_gemm_panel_plan {
     rnl_gemm_panels panels;
-    bool packs;                        /* b first, or it is packed; else b is read as it is */
-    int64_t rows, vector, count;       /* of a tile; count: panels */
-    const char *form;                  /* gemm_panel.cl's A */
+    bool packs;                  /* b is read in panels; else as it is */
+    bool inside;                 /* … that each work-item copies for itself; else a step in front, or beforehand */
+    int64_t rows, vector, count; /* of a tile; count: panels */
+    const char *form;            /* gemm_panel.cl's A */
     int64_t share_slabs, share_panels; /* that a work-item takes */
     int64_t depth;                     /* terms that it takes at a time */
     int64_t row_items, column_items;

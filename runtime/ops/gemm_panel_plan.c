@@ -35,6 +35,12 @@ static const panel_tile tiles[] = {
 #define NARROW_COPIED_ROWS 32
 #define NARROW_COPIED_TERMS 49152 /* of a in all */
 #define NARROW_COPIED_WORK 1.8e7
+#define INSIDE_LEAST_ROWS 8 /* with twice as much work */
+#define INSIDE_ROWS 12
+#define INSIDE_WORK 8e6      /* multiply-adds */
+#define INSIDE_FEW_ROWS 64   /* b's panels are copied by who reads them, 128 terms at a time */
+#define INSIDE_DEPTH 1024    /* for more rows all terms, if they are no more than so many */
+#define INSIDE_ITEMS 2       /* of a thread, where columns are shared */
 #define NARROW_DEEP 2048     /* terms, of which blocks are taken by many slabs together … */
 #define NARROW_DEEP_ROWS 256 /* … where there are so many rows */
 #define NARROW_DEPTH 512
@@ -138,15 +144,15 @@ static int64_t share_of(int64_t panels, int64_t most, int64_t count)
 
 /* Panels of b that a work-item takes, and terms at a time, before it is seen whether that is work for all. */
 static int64_t share_cache(const rnl_device *device, const rnl_gemm_problem *problem, const panel_tile *tile,
-                           rnl_gemm_panel_plan *plan)
+                           bool has_memory, rnl_gemm_panel_plan *plan)
 {
     const bool narrow = device->vector_width == NARROW;
     int64_t cached = CACHED_FLOATS;
     plan->depth = problem->k;
-    if (narrow && plan->packs && problem->k >= NARROW_DEEP && problem->m >= NARROW_DEEP_ROWS) {
+    if (has_memory && narrow && plan->packs && problem->k >= NARROW_DEEP && problem->m >= NARROW_DEEP_ROWS) {
         cached = NARROW_CACHED_FLOATS;
         plan->depth = NARROW_DEPTH;
-    } else if (!plan->packs && problem->k > 2 * BLOCK_DEPTH) {
+    } else if (has_memory && !plan->packs && problem->k > 2 * BLOCK_DEPTH) {
         cached = narrow ? CACHED_FLOATS / 2 : CACHED_FLOATS;
         if (cached / plan->vector / problem->k < 2 * tile->count)
             plan->depth = BLOCK_DEPTH;
@@ -156,12 +162,12 @@ static int64_t share_cache(const rnl_device *device, const rnl_gemm_problem *pro
 
 /* Some microseconds' worth, but work for every processor. */
 static void share_work(const rnl_device *device, const rnl_gemm_problem *problem, const panel_tile *tile,
-                       rnl_gemm_panel_plan *plan)
+                       bool has_memory, rnl_gemm_panel_plan *plan)
 {
     const int64_t slabs = rnl_divide_up(problem->m, tile->rows), panels = plan->panels.panels;
     const int64_t wanted = ITEMS_OF_A_THREAD * larger(device->info.compute_units, 1);
     const int64_t batches = larger(rnl_dims_elements(&problem->batch), 1);
-    const int64_t most = share_cache(device, problem, tile, plan);
+    const int64_t most = share_cache(device, problem, tile, has_memory, plan);
     /* Where there are too few slabs to go round, columns are shared too. */
     const int64_t fair = panels / rnl_divide_up(wanted, slabs * batches);
     plan->share_panels = share_of(panels, most < fair ? most : fair, tile->count);
@@ -174,6 +180,32 @@ static void share_work(const rnl_device *device, const rnl_gemm_problem *problem
     plan->row_items = rnl_divide_up(slabs, plan->share_slabs);
 }
 
+static bool copies_inside(const rnl_device *device, const rnl_gemm_problem *problem)
+{
+    return device->vector_width == NARROW && problem->dst->dtype == RNL_F32 && problem->batch.rank == 0 &&
+           (problem->m <= INSIDE_FEW_ROWS || problem->k <= INSIDE_DEPTH);
+}
+
+/* Each work-item copies what it takes of b, which no other processor has to fetch from it then. */
+static void share_inside(const rnl_device *device, const rnl_gemm_problem *problem, const panel_tile *tile,
+                         rnl_gemm_panel_plan *plan)
+{
+    const int64_t units = rnl_device_units(device), panels = plan->panels.panels;
+    const int64_t slabs = rnl_divide_up(problem->m, tile->rows);
+    const int64_t most = problem->m <= INSIDE_FEW_ROWS ? BLOCK_DEPTH : INSIDE_DEPTH;
+    plan->depth = rnl_divide_up(problem->k, rnl_divide_up(problem->k, most));
+    int64_t columns = rnl_divide_up(panels, larger(CACHED_FLOATS / plan->vector / plan->depth, tile->count));
+    int64_t rows = 1;
+    if (panels >= units * tile->count * 4)
+        columns = rnl_divide_up(larger(columns, INSIDE_ITEMS * units), units) * units;
+    else
+        rows = units * larger(1, slabs / (12 * units) < 4 ? slabs / (12 * units) : 4);
+    plan->share_panels = rnl_divide_up(rnl_divide_up(panels, columns), tile->count) * tile->count;
+    plan->column_items = rnl_divide_up(panels, plan->share_panels);
+    plan->share_slabs = rnl_divide_up(slabs, rows);
+    plan->row_items = rnl_divide_up(slabs, plan->share_slabs);
+}
+
 /* b is better copied than read where it lies. */
 static bool copies_b(const rnl_device *device, const rnl_gemm_problem *problem)
 {
@@ -181,6 +213,9 @@ static bool copies_b(const rnl_device *device, const rnl_gemm_problem *problem)
     const int64_t row_bytes = problem->b_k * (int64_t)rnl_dtype_bytes(problem->b->dtype);
     if (problem->b->dtype != RNL_F32)
         return problem->m >= 8;
+    if (copies_inside(device, problem))
+        return problem->m >= INSIDE_LEAST_ROWS &&
+               terms * (double)problem->n >= (problem->m < INSIDE_ROWS ? 2 : 1) * INSIDE_WORK;
     if (device->vector_width == NARROW && problem->m >= NARROW_COPIED_ROWS && terms >= NARROW_COPIED_TERMS &&
         terms * (double)problem->n >= NARROW_COPIED_WORK)
         return true;
@@ -202,17 +237,21 @@ static bool add_memory(const rnl_gemm_problem *problem, rnl_gemm_panel_plan *pla
         plan->own_floats = plan->rows * plan->vector * plan->share_slabs * plan->share_panels;
     if (copies_a)
         plan->own_floats += plan->rows * plan->depth + plan->vector;
-    plan->scratch = plan->packs && !problem->packed ? plan->panels.floats : 0;
+    if (plan->inside)
+        plan->own_floats += plan->share_panels * plan->vector * (plan->depth + 2);
+    plan->scratch = plan->packs && !plan->inside && !problem->packed ? plan->panels.floats : 0;
     return !__builtin_mul_overflow(plan->row_items * plan->column_items, rnl_dims_elements(&problem->batch), &floats) &&
            !__builtin_mul_overflow(floats, plan->own_floats, &floats) &&
            !__builtin_add_overflow(plan->scratch, floats, &plan->scratch) && plan->scratch < INT64_MAX / 16;
 }
 
-static void do_without_memory(const rnl_gemm_problem *problem, rnl_gemm_panel_plan *plan)
+static void do_without_memory(const rnl_device *device, const rnl_gemm_problem *problem, const panel_tile *tile,
+                              rnl_gemm_panel_plan *plan)
 {
     plan->form = problem->a_k == 1 ? "ROWS" : "ANY";
-    plan->depth = problem->k;
     plan->packs = problem->packed;
+    plan->inside = false;
+    share_work(device, problem, tile, false, plan);
     plan->own_floats = plan->scratch = 0;
 }
 
@@ -246,11 +285,15 @@ bool rnl_gemm_panel_plan_make(const rnl_device *device, const rnl_gemm_problem *
     plan.rows = tile->rows;
     plan.count = tile->count;
     plan.vector = plan.panels.width;
-    share_work(device, problem, tile, &plan);
+    plan.inside = plan.packs && is_readable && copies_inside(device, problem);
+    if (plan.inside)
+        share_inside(device, problem, tile, &plan);
+    else
+        share_work(device, problem, tile, true, &plan);
     if (!add_memory(problem, &plan))
         return false;
     if (floats < plan.scratch && (problem->packed || is_readable))
-        do_without_memory(problem, &plan);
+        do_without_memory(device, problem, tile, &plan);
     *out_plan = plan;
     return floats >= plan.scratch;
 }

@@ -39,7 +39,8 @@ static bool takes_stretches(const rnl_device *device, const rnl_gemm_problem *pr
 {
     const int64_t units = rnl_device_units(device);
     return device->vector_width <= WIDEST_BY_STRETCHES && units > 1 && units <= RNL_TEAM_MOST_THREADS &&
-           problem->n <= MOST_COLUMNS && problem->k >= FEWEST_TERMS * units && rnl_team_define(device, FILE_NAME);
+           problem->n <= MOST_COLUMNS && problem->k >= FEWEST_TERMS * units && rnl_team_define(device, FILE_NAME) &&
+           rnl_team_get_wish() != RNL_TEAM_OFF;
 }
 
 /* What is in the caches is faster by tiles, but for whole rows, by a team or one of a batch each. */

@@ -226,6 +226,26 @@ START_TEST(blocks_of_panels)
 }
 END_TEST
 
+/* There each work-item copies its panels of b: all terms, or some at a time for few rows; columns or rows are shared.
+ */
+START_TEST(panels_inside)
+{
+    static const int64_t sizes[][3] = {{13, 611, 1030}, {150, 170, 320}, {1300, 20, 310}};
+    op_pretend(&(op_limits){
+        .vector_width = 8, .work_items = op_info()->max_work_group_size, .local_bytes = op_info()->local_memory_bytes});
+    run_variants(op_small() ? 5 : 19, op_small() ? 21 : 147);
+    for (unsigned i = 0; i < (op_small() ? 0 : 6); ++i)
+        gemm_case_run(&(gemm_case){.m = sizes[i / 2][0],
+                                   .n = sizes[i / 2][1],
+                                   .k = sizes[i / 2][2],
+                                   .a_transposed = i & 1,
+                                   .c_rank = i & 1,
+                                   .alpha = 0.5f,
+                                   .beta = i & 1 ? 2.0f : 0.0f});
+    op_pretend(NULL);
+}
+END_TEST
+
 /* What a CPU's own driver chooses: copies where memory would be read across its grain. */
 START_TEST(choice)
 {
@@ -259,6 +279,7 @@ int main(void)
     tcase_add_test(tests, widths);
     tcase_add_test(tests, blocks);
     tcase_add_test(tests, blocks_of_panels);
+    tcase_add_test(tests, panels_inside);
     tcase_add_test(tests, does_not_apply);
     tcase_add_test(tests, wrong_arguments);
     tcase_add_test(tests, choice);
