@@ -7,7 +7,7 @@
 #define PRODUCTS 7      /* of a level */
 #define PACKED_TERMS 32 /* of a work-item, as in gemm_strassen_pack.cl */
 #define MOST_TERMS 256  /* of a part: tiles' columns stay in a first cache */
-#define TWO_LEVELS 512  /* terms and columns */
+#define TWO_LEVELS 768  /* terms and columns */
 
 /* Tiles that fit in registers; each is a program. */
 static const struct {

@@ -23,7 +23,7 @@ static void run(product_case test)
 START_TEST(sizes)
 {
     static const int64_t all[][3] = {{1, 1, 1},    {5, 33, 17},    {12, 32, 16},    {13, 65, 33},  {50, 100, 70},
-                                     {3, 40, 530}, {25, 512, 513}, {30, 530, 1030}, {49, 600, 512}};
+                                     {3, 40, 530}, {25, 768, 769}, {30, 790, 1030}, {49, 800, 768}};
     for (size_t i = 0; i < (op_small() ? 4 : sizeof all / sizeof *all); i++)
         run((product_case){.desc = {.m = all[i][0], .n = all[i][1], .k = all[i][2]}, .packed_b = i % 2, .nan_c = true});
 }
@@ -61,12 +61,12 @@ START_TEST(ends)
     for (int i = 0; i < (op_small() ? 3 : 15); i++)
         run((product_case){.desc = {.order = i % 2 ? RNL_GEMM_COLUMN_MAJOR : RNL_GEMM_ROW_MAJOR,
                                     .m = 27,
-                                    .n = i == 5 ? 520 : 40,
+                                    .n = i == 5 ? 780 : 40,
                                     .k = i == 5 ? 1200 : 35,
                                     .beta = i == 7 ? 1.0F : 0,
                                     .bias = (rnl_gemm_bias)(i % 3),
                                     .residual = i % 4 > 1,
-                                    .ld_residual = i % 4 == 3 ? (i == 5 ? 523 : 43) : 0,
+                                    .ld_residual = i % 4 == 3 ? (i == 5 ? 783 : 43) : 0,
                                     .activation = (rnl_gemm_activation)(i % 5)},
                            .packed_b = i % 4 == 2});
 }
@@ -194,7 +194,7 @@ START_TEST(bound)
 {
     check_bound(31, 67, 45);
     if (!op_small())
-        check_bound(60, 513, 1100);
+        check_bound(60, 770, 1100);
 }
 END_TEST
 
