@@ -212,7 +212,9 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void gemm_strassen(GEMM_
                         __global float *memory_of = own + s * slab_floats, *left = memory_of + p * block_floats;
                         VECTOR sum[R * NB];
                         __global float *sums = memory_of + PRODUCTS * block_floats;
-                        multiply(left, right, part, sum, s + 1 < count ? left + slab_floats : own + min(p + 1, PRODUCTS - 1) * block_floats, right + right_floats + s * (part / W * FAR));
+                        multiply(left, right, part, sum,
+                                 s + 1 < count ? left + slab_floats : own + min(p + 1, PRODUCTS - 1) * block_floats,
+                                 right + right_floats + s * (part / W * FAR));
                         const int at = add_up_levels(sum, p, sums);
                         if (at < 0)
                             continue;

@@ -105,12 +105,13 @@ static const char *find_characters(const rnl_graph *graph)
 
 static void print_character(const char *characters, int index)
 {
-    const char *const end = characters + strlen(characters), *line_end = characters - 1;
-    for (; index > 0 && line_end; index--) {
+    const char *const end = characters + strlen(characters);
+    const char *line_end = memchr(characters, '\n', (size_t)(end - characters));
+    for (; index > 1 && line_end; index--) {
         characters = line_end + 1;
         line_end = memchr(characters, '\n', (size_t)(end - characters));
     }
-    const bool is_there = index == 0 && characters < end;
+    const bool is_there = index == 1 && characters < end;
     printf("%.*s", is_there ? (int)((line_end ? line_end : end) - characters) : 1, is_there ? characters : " ");
 }
 

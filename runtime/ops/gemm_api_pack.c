@@ -86,11 +86,14 @@ rnl_status rnl_stream_gemm_pack(rnl_stream *stream, rnl_gemm *gemm, rnl_gemm_sid
     TRY(rnl_alloc(1, sizeof *packed, &packed));
     atomic_init(&packed->references, 1);
     const rnl_status status = pack(&p, packed);
-    if (status != RNL_OK)
-        rnl_packed_release(packed);
-    else
+    if (status == RNL_OK) {
         *out_packed = packed;
-    return status;
+        return RNL_OK;
+    }
+    const rnl_error error = *rnl_last_error();
+    (void)!rnl_stream_synchronize(stream); /* a step before the one that failed may be writing */
+    rnl_packed_release(packed);
+    return rnl_error_restore(&error);
 }
 
 rnl_packed *rnl_packed_retain(rnl_packed *packed)

@@ -256,14 +256,14 @@ static bool wants_sums(const rnl_gemm_form *form)
     return form->desc.accuracy == RNL_GEMM_NORMWISE || (name && strcmp(name, "strassen") == 0);
 }
 
-/* Behind the panels, which products of few rows take. */
+/* Behind the panels, which products of few rows take. Without them where the device has no room. */
 static rnl_status append_sums(rnl_step_list *list, rnl_device *device, const rnl_view *from, rnl_gemm_store *out_store,
                               size_t *out_bytes)
 {
     const int64_t offset = sums_offset((int64_t)(*out_bytes / sizeof(float)));
     int64_t floats = 0;
     TRY(rnl_gemm_packed_sums(device, from, &floats));
-    if (floats == 0)
+    if (floats == 0 || (uint64_t)(offset + floats) > device->info.max_allocation_bytes / sizeof(float))
         return RNL_OK;
     TRY(rnl_gemm_scratch_bytes(offset + floats, out_bytes));
     *out_store = RNL_GEMM_SUMMED;

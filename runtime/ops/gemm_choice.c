@@ -63,11 +63,22 @@ static const rnl_implementation *find(const rnl_implementation *implementations,
     return NULL;
 }
 
-/* As measured; NULL when nothing was, or it does not apply here. */
+static bool pays(const rnl_implementation *it, const rnl_device *device, const rnl_gemm_problem *problem)
+{
+    return it && it->applies(device, problem) && it->pays(device, problem);
+}
+
+/* As measured; NULL when nothing was, or it does not apply here. Bounds by norm change nothing for most products. */
 static const rnl_implementation *find_tuned(const rnl_implementation *implementations, size_t count, rnl_device *device,
                                             rnl_gemm_problem *problem)
 {
-    const uint32_t number = rnl_tuning_get_noted(device, rnl_gemm_problem_hash(problem), NAMES * RNL_GEMM_VARIANTS);
+    uint32_t number = rnl_tuning_get_noted(device, rnl_gemm_problem_hash(problem), NAMES * RNL_GEMM_VARIANTS);
+    if (number == RNL_TUNING_NONE && problem->normwise &&
+        !pays(find(implementations, count, "strassen"), device, problem)) {
+        rnl_gemm_problem elementwise = *problem;
+        elementwise.normwise = false;
+        number = rnl_tuning_get_noted(device, rnl_gemm_problem_hash(&elementwise), NAMES * RNL_GEMM_VARIANTS);
+    }
     if (number == RNL_TUNING_NONE)
         return NULL;
     const rnl_implementation *it = find(implementations, count, names[number / RNL_GEMM_VARIANTS]);

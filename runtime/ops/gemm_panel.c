@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Products on CPUs by tiles in registers. The second factor is read where it lies, or from panels, into which a step in
- * front copies it unless that was done beforehand.
+ * Products on CPUs by tiles in registers. The second factor is read where it lies, or from panels, into which each
+ * work-item or a step in front copies it unless that was done beforehand.
  */
 #include "ops/gemm_panel.h"
 #include "base/status.h"

@@ -37,12 +37,13 @@ static const panel_tile tiles[] = {
 #define NARROW_COPIED_WORK 1.8e7
 #define INSIDE_LEAST_ROWS 8 /* with twice as much work */
 #define INSIDE_ROWS 12
-#define INSIDE_WORK 8e6      /* multiply-adds */
-#define INSIDE_FEW_ROWS 64   /* b's panels are copied by who reads them, 128 terms at a time */
-#define INSIDE_DEPTH 1024    /* for more rows all terms, if they are no more than so many */
-#define INSIDE_ITEMS 2       /* of a thread, where columns are shared */
-#define NARROW_DEEP 2048     /* terms, of which blocks are taken by many slabs together … */
-#define NARROW_DEEP_ROWS 256 /* … where there are so many rows */
+#define INSIDE_WORK 8e6        /* multiply-adds */
+#define INSIDE_FEW_ROWS 64     /* b's panels are copied by who reads them, 128 terms at a time */
+#define INSIDE_DEPTH 1024      /* for more rows all terms, if they are no more than so many */
+#define INSIDE_ITEMS 2         /* of a thread, where columns are shared */
+#define INSIDE_FLOATS 0x100000 /* of all copies, else twice b: with many threads a step in front makes one */
+#define NARROW_DEEP 2048       /* terms, of which blocks are taken by many slabs together … */
+#define NARROW_DEEP_ROWS 256   /* … where there are so many rows */
 #define NARROW_DEPTH 512
 #define NARROW_CACHED_FLOATS 65536
 #define NARROW_SLABS 16
@@ -206,6 +207,14 @@ static void share_inside(const rnl_device *device, const rnl_gemm_problem *probl
     plan->row_items = rnl_divide_up(slabs, plan->share_slabs);
 }
 
+static bool shares_inside(const rnl_device *device, const rnl_gemm_problem *problem, const panel_tile *tile,
+                          rnl_gemm_panel_plan *plan)
+{
+    share_inside(device, problem, tile, plan);
+    return plan->row_items * plan->column_items * plan->share_panels * plan->vector * plan->depth <=
+           larger(INSIDE_FLOATS, 2 * plan->panels.floats);
+}
+
 /* b is better copied than read where it lies. */
 static bool copies_b(const rnl_device *device, const rnl_gemm_problem *problem)
 {
@@ -285,10 +294,9 @@ bool rnl_gemm_panel_plan_make(const rnl_device *device, const rnl_gemm_problem *
     plan.rows = tile->rows;
     plan.count = tile->count;
     plan.vector = plan.panels.width;
-    plan.inside = plan.packs && is_readable && copies_inside(device, problem);
-    if (plan.inside)
-        share_inside(device, problem, tile, &plan);
-    else
+    plan.inside =
+        plan.packs && is_readable && copies_inside(device, problem) && shares_inside(device, problem, tile, &plan);
+    if (!plan.inside)
         share_work(device, problem, tile, true, &plan);
     if (!add_memory(problem, &plan))
         return false;

@@ -101,11 +101,17 @@ bool rnl_gemm_strassen_applies(const rnl_device *device, const void *data)
     return problem->normwise && problem->variant == 0 && make_plan(device, problem, &plan) && plan.scratch <= given;
 }
 
-/* With b's sums, which are more than b, on their way from memory, and made where they were not packed. */
+/*
+ * With b's sums, which are more than b, on their way from memory, and made where they were not packed. They pass once
+ * for the slabs that are together, which takes longer than the products where few are.
+ */
 static double whole_cost(const rnl_device *device, const strassen_plan *plan)
 {
     const double floats = (double)plan->form.floats, made = (double)plan->packed / (double)plan->form.vector;
-    return plan->cost + floats * sizeof(float) / BYTES_A_CYCLE + made * STORING / (double)rnl_device_units(device);
+    const double pass = floats * sizeof(float) / BYTES_A_CYCLE;
+    const double passes = (double)(plan->slab_items * rnl_divide_up(plan->share_slabs, plan->together)) * pass;
+    const double products = plan->cost + pass;
+    return (products > passes ? products : passes) + made * STORING / (double)rnl_device_units(device);
 }
 
 /* Of plain products by the same tiles. */
@@ -123,6 +129,7 @@ bool rnl_gemm_strassen_pays(const rnl_device *device, const void *data)
     const rnl_gemm_problem *problem = data;
     strassen_plan plan;
     return rnl_device_is_cpu(device) && !rnl_is_deterministic() && make_plan(device, problem, &plan) &&
+           (uint64_t)plan.scratch <= device->info.max_allocation_bytes / sizeof(float) &&
            GAIN * whole_cost(device, &plan) < direct_cost(device, problem, &plan.form);
 }
 

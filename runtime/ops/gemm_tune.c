@@ -26,7 +26,6 @@ typedef struct tuner {
 
 /* One description's operands, and the fastest way so far. */
 typedef struct subject {
-    const rnl_gemm_desc *desc;
     size_t index;
     rnl_gemm_form form;
     rnl_gemm_operands operands;
@@ -116,7 +115,7 @@ static rnl_status time_product(const tuner *t, rnl_stream *stream, rnl_gemm *gem
 /* 0 ns: it does not take this product, or fails. Only where memory runs out is that the end. */
 static rnl_status try_one(const tuner *t, const subject *it, const char *name, uint32_t variant, double *out_ns)
 {
-    rnl_gemm_desc desc = *it->desc;
+    rnl_gemm_desc desc = it->form.desc;
     rnl_stream *stream = NULL;
     rnl_gemm *gemm = NULL;
     rnl_status status = RNL_OK;
@@ -217,7 +216,8 @@ static rnl_status measure_all(tuner *t, subject *it)
 
 static rnl_status tune_one(tuner *t, subject *it)
 {
-    const double work = (double)it->desc->m * (double)it->desc->n * (double)it->desc->k;
+    const rnl_gemm_desc *desc = &it->form.desc;
+    const double work = (double)desc->m * (double)desc->n * (double)desc->k;
     rnl_status status = RNL_OK;
     GOTO(make_operands(t->device, it), "operands to be tuned with");
     if (has_clblast(t) && it->form.desc.c_type == RNL_F32)
@@ -236,6 +236,12 @@ static rnl_status note(tuner *t, const subject *it)
         return RNL_OK;
     TRY(rnl_gemm_form_place(&it->form, &mode, t->device, &place));
     return rnl_tuning_set(t->device, place, rnl_gemm_choice_number(it->best.implementation, it->best.variant));
+}
+
+/* In an array of a caller's, whose descriptions may be shorter than ours. */
+static const rnl_gemm_desc *desc_at(const rnl_gemm_desc *descs, size_t index)
+{
+    return (const rnl_gemm_desc *)(const void *)((const char *)descs + index * descs->struct_size);
 }
 
 static rnl_status start(tuner *t, const rnl_gemm_desc *descs, size_t count, const rnl_gemm_tune_options *options,
@@ -261,9 +267,9 @@ static rnl_status start(tuner *t, const rnl_gemm_desc *descs, size_t count, cons
     t->sample_ns = (t->options.seconds > 0 ? t->options.seconds : 1) * 1e9 / (double)each / (SAMPLES + 2);
     t->sample_ns = t->sample_ns > LEAST_SAMPLE_NS ? t->sample_ns : LEAST_SAMPLE_NS;
     for (size_t i = 0; i < count; ++i) {
-        subjects[i] = (subject){.desc = &descs[i], .index = i};
-        TRY(rnl_gemm_form_of(&descs[i], &subjects[i].form), "description %zu", i);
-        if (subjects[i].form.integers || descs[i].implementation)
+        subjects[i] = (subject){.index = i};
+        TRY(rnl_gemm_form_of(desc_at(descs, i), &subjects[i].form), "description %zu", i);
+        if (subjects[i].form.integers || subjects[i].form.desc.implementation)
             return FAIL(RNL_UNIMPLEMENTED, "tuning: description %zu is of %s, which leaves nothing to choose", i,
                         subjects[i].form.integers ? "8-bit integers" : "a named implementation");
     }
@@ -282,8 +288,8 @@ rnl_status rnl_gemm_tune(rnl_device *device, const rnl_gemm_desc *descs, size_t 
     GOTO(start(&t, descs, count, options, subjects));
     for (size_t i = 0; i < count; ++i)
         if (!subjects[i].form.empty)
-            GOTO(tune_one(&t, &subjects[i]), "tuning a product of %lldx%lldx%lld", (long long)descs[i].m,
-                 (long long)descs[i].n, (long long)descs[i].k);
+            GOTO(tune_one(&t, &subjects[i]), "tuning a product of %lldx%lldx%lld", (long long)subjects[i].form.desc.m,
+                 (long long)subjects[i].form.desc.n, (long long)subjects[i].form.desc.k);
     for (size_t i = 0; i < count; ++i)
         GOTO(note(&t, &subjects[i]));
     for (size_t i = 0; best && i < count; ++i)

@@ -53,7 +53,7 @@ typedef enum rnl_gemm_activation {
  * largest ones may have no correct digit, and what is not finite makes NaN of other rows and columns too. Large
  * products on CPUs are faster then, by Strassen's algorithm in Winograd's variant, of up to two levels (the bound: N.
  * J. Higham, Accuracy and Stability of Numerical Algorithms, 2nd edition, 2002, theorem 23.3). Other products are as
- * elementwise.
+ * elementwise. Who names the implementation "strassen" has asked for it.
  */
 typedef enum rnl_gemm_accuracy { RNL_GEMM_ELEMENTWISE, RNL_GEMM_NORMWISE } rnl_gemm_accuracy;
 
