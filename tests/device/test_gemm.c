@@ -18,25 +18,10 @@ static void run(product_case test)
 /* Every order, both transpositions, leading dimensions, beta. */
 START_TEST(layouts)
 {
-    const unsigned forms = op_small() ? 8 : 32;
+    const unsigned forms = op_small() ? 8 : PRODUCT_LAYOUTS;
     for (unsigned form = 0; form < forms; form++) {
-        const bool column_major = form & 1, a_turned = form & 2, b_turned = form & 4, gaps = form & 8;
-        const int64_t m = 13, n = 37, k = 19;
-        product_case test = {.desc = {.order = column_major ? RNL_GEMM_COLUMN_MAJOR : RNL_GEMM_ROW_MAJOR,
-                                      .transpose_a = a_turned,
-                                      .transpose_b = b_turned,
-                                      .m = m,
-                                      .n = n,
-                                      .k = k,
-                                      .alpha = form & 16 ? 0.5F : 1,
-                                      .beta = form & 16 ? 2.0F : 0},
-                             .nan_c = !(form & 16),
-                             .once = form & 4};
-        if (gaps) {
-            test.desc.lda = (column_major == a_turned ? k : m) + 3;
-            test.desc.ldb = (column_major == b_turned ? n : k) + 5;
-            test.desc.ldc = (column_major ? m : n) + 2;
-        }
+        product_case test = product_case_layout(form, 13, 37, 19);
+        test.once = form & 4;
         run(test);
     }
 }

@@ -321,6 +321,26 @@ void product_data_release(product_data *data)
     free(data);
 }
 
+product_case product_case_layout(unsigned form, int64_t m, int64_t n, int64_t k)
+{
+    const bool column_major = form & 1, a_turned = form & 2, b_turned = form & 4, gaps = form & 8;
+    product_case test = {.desc = {.order = column_major ? RNL_GEMM_COLUMN_MAJOR : RNL_GEMM_ROW_MAJOR,
+                                  .transpose_a = a_turned,
+                                  .transpose_b = b_turned,
+                                  .m = m,
+                                  .n = n,
+                                  .k = k,
+                                  .alpha = form & 16 ? 0.5F : 1,
+                                  .beta = form & 16 ? 2.0F : 0},
+                         .nan_c = !(form & 16)};
+    if (gaps) {
+        test.desc.lda = (column_major == a_turned ? k : m) + 3;
+        test.desc.ldb = (column_major == b_turned ? n : k) + 5;
+        test.desc.ldc = (column_major ? m : n) + 2;
+    }
+    return test;
+}
+
 rnl_status product_case_try(rnl_device *device, const product_case *given)
 {
     product_case test = *given;

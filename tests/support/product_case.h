@@ -15,6 +15,10 @@ typedef struct product_case {
     const float *alpha, *beta; /* in place of the description's */
 } product_case;
 
+/* A product of these sizes: each order, both transpositions, leading dimensions, factors. */
+#define PRODUCT_LAYOUTS 32
+product_case product_case_layout(unsigned form, int64_t m, int64_t n, int64_t k);
+
 /* RNL_OK, or the status with which making or running it was refused; values are checked. */
 rnl_status product_case_try(rnl_device *device, const product_case *test);
 /* The same, which must succeed. */
