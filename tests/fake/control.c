@@ -95,8 +95,7 @@ cl_int fake_answer(const void *value, size_t bytes, size_t size, void *out, size
 
 cl_int fake_command_fault(void)
 {
-    seen.commands++;
-    return comes_up(&plan.commands) ? plan.command_code : CL_SUCCESS;
+    return comes_up(&plan.commands) ? fake_failed("a command", plan.command_code) : CL_SUCCESS;
 }
 
 bool fake_is_lie(void)

@@ -18,7 +18,6 @@ typedef struct fake_stats {
     uint64_t calls;        /* of all entry points */
     uint64_t failed_calls; /* made to fail by what is below */
     char first_failed[64]; /* the first of them, "" without */
-    uint64_t commands;     /* that have ended */
     uint64_t overlaps;     /* sub-buffers made over a living sibling: NVIDIA's driver keeps no order between them */
     size_t alive;          /* objects that the application holds, without platforms and devices */
     size_t memory_bytes;   /* of all buffers */

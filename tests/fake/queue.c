@@ -102,13 +102,13 @@ static void run_command(cl_command_queue queue, fake_command *command)
     cl_event event = command->event;
     event->state = CL_SUBMITTED;
     event->submitted = fake_now();
-    cl_int code = wait_for_list(command), fault = fake_command_fault();
+    cl_int code = wait_for_list(command);
     if (queue->failure != CL_SUCCESS)
         code = queue->failure;
-    else if (fault != CL_SUCCESS)
-        code = fake_failed("a command", fault);
     else if (fake_whole(queue->device)->lost != CL_SUCCESS)
         code = fake_whole(queue->device)->lost;
+    if (code == CL_SUCCESS)
+        code = fake_command_fault();
     event->state = CL_RUNNING;
     event->started = fake_now();
     unsigned late = fake_delay_us();

@@ -25,7 +25,7 @@ typedef struct fake_sweep {
 /*
  * Lets the n-th call fail for n = 1, 2 (or 1 + step), … until a run needs fewer calls. After each: the program
  * succeeded, or failed with a message that names the first call that failed and its code; nothing is left alive; the
- * program works again. Returns the number of runs that failed.
+ * program works again. Returns the number of runs that failed; with RUNNEL_TEST_SWEEP, each counts for those left out.
  */
 unsigned fake_sweep_calls(const fake_sweep *sweep);
 
