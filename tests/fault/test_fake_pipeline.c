@@ -210,7 +210,7 @@ START_TEST(each_call_fails_while_it_is_recorded)
                              .data = (void *)(uintptr_t)pairs[0],
                              .code = CL_OUT_OF_RESOURCES,
                              .code_text = "CL_OUT_OF_RESOURCES (-5)",
-                             .step = 31};
+                             .step = 13};
     works_again = is_traced = true;
     ck_assert_uint_gt(fake_sweep_calls(&wish), 10);
 }
@@ -225,7 +225,7 @@ START_TEST(each_allocation_fails)
     test_ok(create_run_release((void *)(uintptr_t)pairs[_i]));
     trim(NULL);
     const size_t before = fake_count_alive();
-    for (uint64_t n = 1; n < 20000 && last < 20; n += 13) {
+    for (uint64_t n = 1; n < 20000 && last < 20; n += 11) {
         rnl_alloc_fail_at(n);
         rnl_status status = create_run_release((void *)(uintptr_t)pairs[_i]);
         rnl_alloc_fail_at(0);
