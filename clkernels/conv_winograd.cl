@@ -27,6 +27,7 @@
 
 #define A 0.75f
 #define B 1.5f
+#define NEAR 2048 // floats that are asked for ahead
 #define LOADF PASTE2_(vload, V)
 #define STOREF PASTE2_(vstore, V)
 // A slab's matrices: [transform][16 channels][tile][channel]. Products of a block: [transform][tile][vector][channel].
@@ -107,10 +108,34 @@ static inline void turn_tile(__global const SRC_T *pixel[36], int channels, __gl
     }
 }
 
+// Weights come from memory: where several slabs pass by a matrix of them, the next one is asked for meanwhile, a part by each
+// slab, and a single slab asks for what is near. ahead: of the first and the last panel; pace: sixteenths of it for this slab.
+// With 16 registers an instruction a step is all that costs less than it hides.
+#if V == 8 && defined(CAN_FETCH)
+#define AHEAD , __global const float *const ahead[2], int pace
+#define PASS_AHEAD , ahead, pace
+#if NB > 2
+#define FETCH_AHEAD                                                                                                    \
+    for (int i = piece * pace; pace < 16 && i < (piece + 1) * pace; i++) {                                             \
+        __builtin_prefetch(ahead[0] + i * 16, 0, 2);                                                                   \
+        __builtin_prefetch(ahead[1] + i * 16, 0, 2);                                                                   \
+    }
+#define FETCH_STEP FETCH_WEIGHTS(weight[0] + (piece * 16 + c) * 16)
+#else
+#define FETCH_AHEAD
+#define FETCH_STEP __builtin_prefetch(ahead[0] + (piece * 16 + c) * pace, 0, 2);
+#endif
+#else
+#define AHEAD
+#define PASS_AHEAD
+#define FETCH_AHEAD
+#define FETCH_STEP
+#endif
+
 // One matrix of a slab times one of the weights: `pieces` of 16 channels. Sums of 64 channels are added up in memory: one
 // sum over all of them would have twice the error.
 static inline void multiply(__global const float *slab, __global const float *const weight[NB], int pieces,
-                            __global float *product)
+                            __global float *product AHEAD)
 {
     for (int first = 0; first < pieces; first += 4) {
         const int end = min(first + 4, pieces);
@@ -118,10 +143,11 @@ static inline void multiply(__global const float *slab, __global const float *co
 #pragma unroll
         for (int i = 0; i < R * NB; i++)
             acc[i] = 0.0f;
-        for (int piece = first; piece < end; piece++)
+        for (int piece = first; piece < end; piece++) {
+            FETCH_AHEAD
             for (int c = 0; c < 16; c++) {
                 FLOATV w[NB];
-                FETCH_WEIGHTS(weight[0] + (piece * 16 + c) * 16)
+                FETCH_STEP
 #pragma unroll
                 for (int j = 0; j < NB; j++)
                     w[j] = LOADF(0, weight[j] + (piece * 16 + c) * 16);
@@ -133,6 +159,7 @@ static inline void multiply(__global const float *slab, __global const float *co
                         acc[r * NB + j] = fma(x, w[j], acc[r * NB + j]);
                 }
             }
+        }
         if (first > 0) {
 #pragma unroll
             for (int i = 0; i < R * NB; i++)
@@ -239,6 +266,7 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void conv_winograd(__glo
             turn_tile(pixel, src_size.w, slabs + ((t / R) * (36 * matrix) + t % R * 16), matrix,
                       (__global SRC_T *)spare);
         }
+        const int pace = 16 / ((count + R - 1) / R);
         for (int block = first_block; block < end_block; block++) {
             const int m = block * (V * NB);
             for (int i = 0; i < 36; i++) {
@@ -247,8 +275,13 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void conv_winograd(__glo
                 for (int j = 0; j < NB; j++)
                     panel[j] = weights + (weight_at(min(m + j * V, (dst_size.w - 1) & ~(V - 1)), weight_stride.z) +
                                           i * weight_stride.x);
-                for (int s = 0; s * R < count; s++)
-                    multiply(slabs + (s * 36 + i) * matrix, panel, pieces, products + (s * 36 + i) * PRODUCTS);
+                for (int s = 0; s * R < count; s++) {
+#ifdef CAN_FETCH
+                    const int next = pace == 16 ? NEAR : (int)weight_stride.x + s * pieces * pace * 16;
+                    __global const float *const ahead[2] = {panel[0] + next, panel[NB - 1] + next};
+#endif
+                    multiply(slabs + (s * 36 + i) * matrix, panel, pieces, products + (s * 36 + i) * PRODUCTS PASS_AHEAD);
+                }
             }
             for (int t = 0; t < count; t++) {
                 const tile_place tile = find_tile(first + t, dst_size);
