@@ -63,6 +63,12 @@
 #define FETCHED                                                                                                        \
     , ulong ahead, __global const STORAGE(T_DST) *dst, const idx_t *place, int channel FOR_OPERANDS(PLACED_OPERAND)
 #define PASS_FETCHED , ahead, dst, place, channel FOR_OPERANDS(PASS_OPERAND)
+#elif V == 8 && P == 5 && NB == 2 && defined(CAN_FETCH)
+// A handful of pixels passes by weights that come from memory, block by block: each run asks for its part of the next block.
+// Elsewhere that costs more than it hides.
+#define FETCHES_NEXT
+#define FETCHED , next_weights *next
+#define PASS_FETCHED , next
 #else
 #define FETCH
 #define FETCHED
@@ -93,14 +99,39 @@
     }
 #endif
 
+#ifdef FETCHES_NEXT
+#define CHANNELS_A_FETCH 64
+#define LINE_BYTES 64
+typedef struct next_weights {
+    ulong at, end;
+    int bytes; // for as many channels
+} next_weights;
+
+static inline void fetch_next(next_weights *next)
+{
+    const ulong end = min(next->at + next->bytes, next->end);
+    for (; next->at < end; next->at += LINE_BYTES)
+        __builtin_prefetch((__global const char *)next->at, 0, 2);
+}
+#endif
+
 // acc[pixel][block] += the products of `count` channels.
 static inline void accumulate(FLOATV acc[P * NB], __global const SRC_T *const pixel[P],
                               __global const SRC_T *const weight[NB], int count, const ulong *address FETCHED)
 {
+#ifdef FETCHES_NEXT
+    for (int c = 0; c < count;) {
+        fetch_next(next);
+        for (const int end = min(c + CHANNELS_A_FETCH, count); c < end; c++) {
+            ADD_CHANNEL
+        }
+    }
+#else
     for (int c = 0; c < count; c++) {
         FETCH
         ADD_CHANNEL
     }
+#endif
 }
 
 #define INTL PASTE2_(int, L)
@@ -273,6 +304,19 @@ static inline void store_tile(__global STORAGE(T_DST) *dst, const FLOATV acc[P *
 #define DECLARE_PLACES(i) idx_t place##i[PARTS * L];
 #define FIND_PLACES(i) STOREL(PLACES(stride_y##i, offset_y##i), place##i, part);
 
+#ifdef FETCHES_NEXT
+// The part of run `run`, of `runs`, of what `next` begins with; `steps`: channels of all taps.
+static inline next_weights find_next(__global const SRC_T *next, int steps, int run, int runs)
+{
+    const int all = steps * (int)(NB * V * sizeof(SRC_T));
+    const int fetches = (steps + CHANNELS_A_FETCH - 1) / CHANNELS_A_FETCH;
+    const int bytes = (all / (runs * fetches) + LINE_BYTES) & ~(LINE_BYTES - 1);
+    const ulong begin = (ulong)next + (ulong)run * fetches * bytes;
+    const next_weights part = {begin, (ulong)next + all, bytes};
+    return part;
+}
+#endif
+
 // flags.z: pixels; flags.w: runs of P pixels that a work-item computes one after the other; stride.w: blocks of
 // channels, for each run.
 __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void conv_panel(CONV_ARGUMENTS TEAM_ARGUMENTS)
@@ -282,7 +326,7 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void conv_panel(CONV_ARG
     const int blocks = (dst_size.w + V * NB - 1) / (V * NB);
     const int first_block = (flags.x ? grid1 : grid0) * stride.w, first_run = (flags.x ? grid0 : grid1) * flags.w;
     const int end_block = min(first_block + stride.w, blocks * taps.w);
-    const int end_run = min(first_run + flags.w, (flags.z + P - 1) / P);
+    const int runs = (flags.z + P - 1) / P, end_run = min(first_run + flags.w, runs);
 #ifdef FETCHES
     const ulong pixel_bytes = (ulong)(STRIDE(z) * src_stride.w) * sizeof(SRC_T);
     // Pixels that meet in the same sets of a first cache would be driven out of it.
@@ -316,6 +360,13 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void conv_panel(CONV_ARG
 #ifdef FETCHES
             const ulong ahead = block == first_block ? next_run : 0;
             const int channel = c;
+#elif defined(FETCHES_NEXT)
+            next_weights part = {0}, *next = &part;
+            const int later = block + stride.w;
+            if (flags.x && later < blocks * taps.w)
+                part = find_next(weight + (weight_offset + later / blocks * weight_stride.y +
+                                           weight_at(later % blocks * (V * NB), weight_stride.z)),
+                                 taps.x * taps.y * taps.z * src_size.w, run, runs);
 #endif
             FETCH_TILE
             begin_tile(acc, panel, weight + (weight_offset + group * weight_stride.y), bias + (bias_offset + c),
