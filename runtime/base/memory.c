@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/memory.h"
 
+#include "base/clock.h"
 #include "base/status.h"
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -8,7 +9,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define LARGE_PAGE ((size_t)2 << 20)
+#define LARGE_TABLE ((size_t)8 << 20)       /* bytes, whose pages are large ones */
+#define EXPECTED_TOGETHER ((size_t)8 << 20) /* bytes that are made ready in one call */
+#define SLOW_NS 10000000u                   /* for these: 2 ms are usual, 20 where large pages are made */
 
 static atomic_ullong allocations_to_failure; /* 0: none is to fail */
 
@@ -46,6 +49,7 @@ static void libc_release(void *user, void *memory)
 }
 
 static rnl_allocator allocator = {sizeof allocator, NULL, libc_allocate, libc_resize, libc_release};
+static atomic_bool large_pages_are_scarce;
 static atomic_bool has_allocated; /* from then on the allocator stays */
 
 rnl_status rnl_allocator_set(const rnl_allocator *given)
@@ -65,25 +69,15 @@ void *rnl_malloc(size_t size_bytes)
     return fails_now() ? NULL : allocator.allocate(allocator.user, size_bytes ? size_bytes : 1);
 }
 
-/*
- * Tables of a million names are read here and there: in small pages nearly each access looks up its page, too. What the
- * range has of whole large ones becomes such where the system has some to spare.
- */
-static void *prefer_large_pages(void *memory, size_t size_bytes)
-{
-    const uintptr_t first = ((uintptr_t)memory + LARGE_PAGE - 1) & ~(uintptr_t)(LARGE_PAGE - 1);
-    const uintptr_t end = ((uintptr_t)memory + size_bytes) & ~(uintptr_t)(LARGE_PAGE - 1);
-    if (memory && size_bytes >= 4 * LARGE_PAGE && end > first)
-        (void)madvise((void *)first, end - first, MADV_HUGEPAGE);
-    return memory;
-}
-
-/* The C library's zeros cost nothing where they are new pages. */
+/* Tables of a million names are read here and there. The C library's zeros cost nothing where they are new pages. */
 static void *allocate_zeros(size_t size_bytes)
 {
     if (allocator.allocate == libc_allocate) {
         atomic_store(&has_allocated, true);
-        return fails_now() ? NULL : prefer_large_pages(calloc(size_bytes ? size_bytes : 1, 1), size_bytes);
+        void *zeros = fails_now() ? NULL : calloc(size_bytes ? size_bytes : 1, 1);
+        if (zeros && size_bytes >= LARGE_TABLE)
+            rnl_memory_prefer_large_pages(zeros, size_bytes);
+        return zeros;
     }
     void *memory = rnl_malloc(size_bytes);
     return memory ? memset(memory, 0, size_bytes) : NULL;
@@ -166,13 +160,35 @@ rnl_status rnl_strdup(const char *text, char **out_copy)
     return RNL_OK;
 }
 
+/* Nothing depends on the answer. */
+static void advise(void *memory, size_t size_bytes, int advice)
+{
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), at = (uintptr_t)memory;
+    const uintptr_t first = (at + page - 1) & ~(page - 1), end = (at + size_bytes) & ~(page - 1);
+    if (first < end)
+        (void)madvise((void *)first, end - first, advice);
+}
+
+void rnl_memory_prefer_large_pages(void *memory, size_t size_bytes)
+{
+    if (!atomic_load_explicit(&large_pages_are_scarce, memory_order_relaxed))
+        advise(memory, size_bytes, MADV_HUGEPAGE);
+}
+
+/* A system without large pages at hand moves others' small ones together first, which takes ten times as long as small
+ * ones would: where it does so once, nobody asks again. */
 void rnl_memory_expect(void *memory, size_t size_bytes)
 {
-#ifdef MADV_POPULATE_WRITE
-    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), at = (uintptr_t)memory;
-    uintptr_t first = (at + page - 1) & ~(page - 1), end = (at + size_bytes) & ~(page - 1);
-    if (first < end)
-        (void)madvise((void *)first, end - first, MADV_POPULATE_WRITE); /* only advice; new with Linux 5.14 */
+#ifdef MADV_POPULATE_WRITE /* new with Linux 5.14 */
+    for (size_t at = 0; at < size_bytes; at += EXPECTED_TOGETHER) {
+        const size_t left = size_bytes - at, part = left < EXPECTED_TOGETHER ? left : EXPECTED_TOGETHER;
+        const uint64_t begin = rnl_clock_ns();
+        advise((char *)memory + at, part, MADV_POPULATE_WRITE);
+        if (rnl_clock_ns() - begin < SLOW_NS || atomic_load_explicit(&large_pages_are_scarce, memory_order_relaxed))
+            continue;
+        atomic_store(&large_pages_are_scarce, true);
+        advise((char *)memory + at, left, MADV_NOHUGEPAGE);
+    }
 #else
     (void)memory, (void)size_bytes;
 #endif

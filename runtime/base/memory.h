@@ -48,6 +48,12 @@ RNL_API RNL_NODISCARD rnl_status rnl_strdup(const char *text, char **out_copy);
  */
 RNL_API void rnl_memory_expect(void *memory, size_t size_bytes);
 
+/*
+ * What is read here and there, or once from end to end, costs a look at the page's address every 4 KiB: this part of new
+ * memory gets pages of 2 MiB where the system has some to spare. They become whole ones as they are written.
+ */
+RNL_API void rnl_memory_prefer_large_pages(void *memory, size_t size_bytes);
+
 /* For tests: the n-th allocation from now on fails (1 = the next); 0 = never. One-shot. Counts over all threads. */
 RNL_API void rnl_alloc_fail_at(uint64_t n);
 
