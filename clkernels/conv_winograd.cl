@@ -114,6 +114,10 @@ static inline void turn_tile(__global const SRC_T *pixel[36], int channels, __gl
 #if V == 8 && defined(CAN_FETCH)
 #define AHEAD , __global const float *const ahead[2], int pace
 #define PASS_AHEAD , ahead, pace
+#define FIND_AHEAD                                                                                                     \
+    const int pace = 16 / ((count + R - 1) / R);                                                                       \
+    const idx_t next = pace == 16 ? NEAR : weight_stride.x + s * pieces * pace * 16;                                   \
+    __global const float *const ahead[2] = {panel[0] + next, panel[NB - 1] + next};
 #if NB > 2
 #define FETCH_AHEAD                                                                                                    \
     for (int i = piece * pace; pace < 16 && i < (piece + 1) * pace; i++) {                                             \
@@ -128,6 +132,7 @@ static inline void turn_tile(__global const SRC_T *pixel[36], int channels, __gl
 #else
 #define AHEAD
 #define PASS_AHEAD
+#define FIND_AHEAD
 #define FETCH_AHEAD
 #define FETCH_STEP
 #endif
@@ -266,7 +271,6 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void conv_winograd(__glo
             turn_tile(pixel, src_size.w, slabs + ((t / R) * (36 * matrix) + t % R * 16), matrix,
                       (__global SRC_T *)spare);
         }
-        const int pace = 16 / ((count + R - 1) / R);
         for (int block = first_block; block < end_block; block++) {
             const int m = block * (V * NB);
             for (int i = 0; i < 36; i++) {
@@ -276,10 +280,7 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void conv_winograd(__glo
                     panel[j] = weights + (weight_at(min(m + j * V, (dst_size.w - 1) & ~(V - 1)), weight_stride.z) +
                                           i * weight_stride.x);
                 for (int s = 0; s * R < count; s++) {
-#ifdef CAN_FETCH
-                    const int next = pace == 16 ? NEAR : (int)weight_stride.x + s * pieces * pace * 16;
-                    __global const float *const ahead[2] = {panel[0] + next, panel[NB - 1] + next};
-#endif
+                    FIND_AHEAD
                     multiply(slabs + (s * 36 + i) * matrix, panel, pieces, products + (s * 36 + i) * PRODUCTS PASS_AHEAD);
                 }
             }

@@ -49,8 +49,8 @@ RNL_API RNL_NODISCARD rnl_status rnl_strdup(const char *text, char **out_copy);
 RNL_API void rnl_memory_expect(void *memory, size_t size_bytes);
 
 /*
- * What is read here and there, or once from end to end, costs a look at the page's address every 4 KiB: this part of new
- * memory gets pages of 2 MiB where the system has some to spare. They become whole ones as they are written.
+ * What is read here and there, or once from end to end, costs a look at the page's address every 4 KiB: this part of
+ * new memory gets pages of 2 MiB where the system has some to spare. They become whole ones as they are written.
  */
 RNL_API void rnl_memory_prefer_large_pages(void *memory, size_t size_bytes);
 
