@@ -64,7 +64,7 @@
 #define FETCHED                                                                                                        \
     , ulong ahead, __global const STORAGE(T_DST) *dst, const idx_t *place, int channel FOR_OPERANDS(PLACED_OPERAND)
 #define PASS_FETCHED , ahead, dst, place, channel FOR_OPERANDS(PASS_OPERAND)
-#elif V == 8 && P == 5 && NB == 2 && defined(CAN_FETCH)
+#elif V == 8 && P == 5 && NB == 2 && !defined(TRANSPOSED) && defined(CAN_FETCH)
 // A handful of pixels passes by weights that come from memory, block by block: each run asks for its part of the next block.
 // Elsewhere that costs more than it hides.
 #define FETCHES_NEXT
@@ -309,11 +309,11 @@ static inline void store_tile(__global STORAGE(T_DST) *dst, const FLOATV acc[P *
 // The part of run `run`, of `runs`, of what `next` begins with; `steps`: channels of all taps.
 static inline next_weights find_next(__global const SRC_T *next, int steps, int run, int runs)
 {
-    const int all = steps * (int)(NB * V * sizeof(SRC_T));
-    const int fetches = (steps + CHANNELS_A_FETCH - 1) / CHANNELS_A_FETCH;
-    const int bytes = (all / (runs * fetches) + LINE_BYTES) & ~(LINE_BYTES - 1);
-    const ulong begin = (ulong)next + (ulong)run * fetches * bytes;
-    const next_weights part = {begin, (ulong)next + all, bytes};
+    const ulong all = (ulong)steps * (NB * V * sizeof(SRC_T));
+    const ulong fetches = steps / CHANNELS_A_FETCH + 1;
+    const int bytes = (int)(all / (runs * fetches) + LINE_BYTES) & ~(LINE_BYTES - 1);
+    const ulong begin = (ulong)next + run * fetches * bytes;
+    const next_weights part = {begin, min(begin + fetches * bytes, (ulong)next + all), bytes};
     return part;
 }
 #endif

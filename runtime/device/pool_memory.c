@@ -3,9 +3,6 @@
 #include "device/pool_parts.h"
 
 #include "base/memory.h"
-#include "base/status.h"
-
-#define LARGE_BYTES ((size_t)1 << 20) /* whose pages are to be large ones */
 
 static rnl_status get_map_queue(struct rnl_pool *pool)
 {
@@ -22,44 +19,26 @@ static void drop_map_queue(struct rnl_pool *pool)
     pool->map_queue = NULL;
 }
 
-static rnl_status map_memory(struct rnl_pool *pool, cl_mem memory, size_t bytes, cl_map_flags flags, void **out_host)
+static rnl_status map_memory(struct rnl_pool *pool, cl_mem memory, size_t bytes, void **out_host)
 {
     cl_int code;
     TRY(get_map_queue(pool));
-    *out_host =
-        CL_NEW(&code, clEnqueueMapBuffer(pool->map_queue, memory, CL_TRUE, flags, 0, bytes, 0, NULL, NULL, &code));
+    *out_host = CL_NEW(&code, clEnqueueMapBuffer(pool->map_queue, memory, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, 0, bytes,
+                                                 0, NULL, NULL, &code));
     if (code != CL_SUCCESS)
         drop_map_queue(pool);
     return rnl_cl_status(code, "clEnqueueMapBuffer");
 }
 
-static void unmap_memory(struct rnl_pool *pool, cl_mem memory, void *host)
+static void release_memory(struct rnl_pool *pool, cl_mem memory, void *host)
 {
     if (host && get_map_queue(pool) == RNL_OK) {
         if (clEnqueueUnmapMemObject(pool->map_queue, memory, host, 0, NULL, NULL) != CL_SUCCESS ||
             clFinish(pool->map_queue) != CL_SUCCESS)
             drop_map_queue(pool);
     }
-}
-
-static void release_memory(struct rnl_pool *pool, cl_mem memory, void *host)
-{
-    unmap_memory(pool, memory, host);
     if (memory)
         clReleaseMemObject(memory);
-}
-
-/* Weights come from memory in each run: of 100 MB in small pages, finding the pages takes a twentieth of the time. What
- * fails here is no failure. */
-static void prefer_large_pages(struct rnl_pool *pool, cl_mem memory, size_t bytes)
-{
-    void *host;
-    const rnl_error error = *rnl_last_error();
-    if (map_memory(pool, memory, bytes, CL_MAP_WRITE_INVALIDATE_REGION, &host) == RNL_OK)
-        rnl_memory_prefer_large_pages(host, bytes);
-    else
-        rnl_error_restore(&error);
-    unmap_memory(pool, memory, host);
 }
 
 /* Nobody touches new memory here, so a driver that allocates lazily does so at its first use: the budget is the guard.
@@ -73,14 +52,11 @@ static rnl_status create_memory(struct rnl_pool *pool, rnl_memory kind, size_t b
     *out_memory = NULL;
     cl_mem memory = CL_NEW(&code, clCreateBuffer(pool->device->context, flags, bytes, NULL, &code));
     TRY(rnl_cl_status(code, "clCreateBuffer"));
-    rnl_status status =
-        kind == RNL_MEMORY_PINNED ? map_memory(pool, memory, bytes, CL_MAP_READ | CL_MAP_WRITE, out_host) : RNL_OK;
+    rnl_status status = kind == RNL_MEMORY_PINNED ? map_memory(pool, memory, bytes, out_host) : RNL_OK;
     if (status != RNL_OK) {
         release_memory(pool, memory, NULL);
         return status;
     }
-    if (kind == RNL_MEMORY_DEVICE && bytes >= LARGE_BYTES && pool->device->maps_in_place)
-        prefer_large_pages(pool, memory, bytes);
     *out_memory = memory;
     pool->reserved += bytes;
     rnl_pool_kind_of(pool, kind)->reserved += bytes;

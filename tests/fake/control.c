@@ -151,6 +151,7 @@ static void get_stats(fake_stats *out_stats)
     *out_stats = seen;
     out_stats->alive = fake_alive(false);
     out_stats->memory_bytes = fake_memory_bytes();
+    out_stats->busy_queues = fake_busy_queues();
     pthread_mutex_unlock(&fake_lock);
 }
 

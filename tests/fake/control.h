@@ -21,6 +21,7 @@ typedef struct fake_stats {
     uint64_t overlaps;     /* sub-buffers made over a living sibling: NVIDIA's driver keeps no order between them */
     size_t alive;          /* objects that the application holds, without platforms and devices */
     size_t memory_bytes;   /* of all buffers */
+    size_t busy_queues;    /* with commands under way, also of queues that were released */
 } fake_stats;
 
 typedef struct fake_control {

@@ -47,6 +47,8 @@ cl_int fake_release(void *handle, fake_kind kind);
 void *fake_hold(void *object);
 void fake_drop(void *object); /* NULL is legal */
 size_t fake_alive(bool list);
+/* Queues that have something to do, and those that nobody holds any more but their own threads. */
+size_t fake_busy_queues(void);
 
 /* ---- Entry points (control.c) ---- */
 

@@ -99,6 +99,17 @@ void fake_drop(void *handle)
         bury(object);
 }
 
+size_t fake_busy_queues(void)
+{
+    size_t count = 0;
+    for (const fake_object *object = living; object; object = object->next)
+        if (object->kind == FAKE_QUEUE) {
+            const struct _cl_command_queue *queue = (const void *)object;
+            count += object->references == 0 || queue->ended < queue->flushed;
+        }
+    return count;
+}
+
 size_t fake_alive(bool list)
 {
     size_t count = 0;

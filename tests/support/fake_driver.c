@@ -40,15 +40,16 @@ size_t fake_count_alive(void)
 
 void fake_check_alive(size_t alive)
 {
-    size_t now = fake_count_alive();
-    for (int i = 0; i < MOST_LOOKS && now > alive; i++) {
+    fake_stats now;
+    fake_driver()->get_stats(&now);
+    for (int i = 0; i < MOST_LOOKS && (now.alive > alive || now.busy_queues > 0); i++) {
         usleep(LOOK_AGAIN_US); /* threads of the library release what was in use to the last */
-        now = fake_count_alive();
+        fake_driver()->get_stats(&now);
     }
-    if (now <= alive) /* fewer: what a failure made unusable is made anew when it is needed */
+    if (now.alive <= alive) /* fewer: what a failure made unusable is made anew when it is needed */
         return;
     fake_driver()->list_alive();
-    ck_abort_msg("%zu objects are alive instead of %zu", now, alive);
+    ck_abort_msg("%zu objects are alive instead of %zu", now.alive, alive);
 }
 
 /*

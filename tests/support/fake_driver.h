@@ -29,7 +29,8 @@ typedef struct fake_sweep {
  */
 unsigned fake_sweep_calls(const fake_sweep *sweep);
 
-/* No more is alive than when `alive` was counted; waits a little for what threads of the library release. */
+/* No more is alive than when `alive` was counted; waits a little for what threads of the library release, and for
+ * commands that are under way: the next fault is not for them. */
 void fake_check_alive(size_t alive);
 size_t fake_count_alive(void);
 

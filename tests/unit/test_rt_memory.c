@@ -6,6 +6,8 @@
 #include "support/test_device.h"
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 START_TEST(element_counts_are_checked)
 {
@@ -177,6 +179,34 @@ START_TEST(the_hash_is_xxh3)
 }
 END_TEST
 
+/* Each page inside is there after the call, and what was there stays; neither end lies at a page's. */
+START_TEST(expected_pages_are_there)
+{
+    const size_t size = ((size_t)21 << 20) + 12345, page = (size_t)sysconf(_SC_PAGESIZE);
+    char *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    unsigned char *is_there = malloc(size / page + 1);
+    ck_assert(memory != MAP_FAILED && is_there);
+    memory[size / 2] = 7;
+    rnl_memory_prefer_large_pages(memory + 5, size - 5);
+    rnl_memory_expect(memory + 5, size - 5);
+    ck_assert_int_eq(memory[size / 2], 7);
+    ck_assert_int_eq(memory[size / 2 + 1], 0);
+    rnl_memory_prefer_large_pages(memory + 1, 2);
+    rnl_memory_expect(memory + 1, 2);
+#ifdef MADV_POPULATE_WRITE
+    if (madvise(memory, page, MADV_POPULATE_WRITE) == 0) {
+        size_t missing = 0;
+        ck_assert_int_eq(mincore(memory, size, is_there), 0);
+        for (size_t i = 0; i < size / page; i++)
+            missing += !(is_there[i] & 1);
+        ck_assert_uint_eq(missing, 0);
+    }
+#endif
+    free(is_there);
+    munmap(memory, size);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("memory");
@@ -190,6 +220,7 @@ int main(void)
     tcase_add_test(test_case, a_zones_limit_holds);
     tcase_add_test(test_case, element_types_have_sizes_and_names);
     tcase_add_test(test_case, the_hash_is_xxh3);
+    tcase_add_test(test_case, expected_pages_are_there);
     suite_add_tcase(suite, test_case);
     return test_run(suite, false);
 }
