@@ -44,6 +44,24 @@ typedef FLOATV loose_vector __attribute__((aligned(4)));
 #else
 #define FETCH(row, floats)
 #endif
+// With 16 registers the next block of weights, which comes from memory, is asked for while several slabs pass by this one, a
+// part by each of them; a single slab asks for what is near.
+#if V == 8 && defined(CAN_FETCH)
+#define NEAR 512 // floats
+#define AHEAD , __global const SRC_T *later, int pace
+#define PASS_AHEAD , later + (s * terms * pace), pace
+#define FETCH_LATER __builtin_prefetch(later + c * pace, 0, 2);
+#define FIND_LATER                                                                                                     \
+    const int pace = (16 + count - 1) / count;                                                                         \
+    const idx_t following = i < 6 ? weight_at(m, weight_stride.z) + (i + 1) * weight_stride.x                          \
+                                  : weight_at(m + V * NB, weight_stride.z);                                            \
+    __global const SRC_T *later = count == 1 ? panel[0] + NEAR : weight + (weight_offset + following);
+#else
+#define AHEAD
+#define PASS_AHEAD
+#define FETCH_LATER
+#define FIND_LATER
+#endif
 typedef struct fetched {
     ulong row[ROWS];        // where rows begin
     int first, last, floats; // lines of a row, and how far they are apart
@@ -101,7 +119,7 @@ static inline void copy_rows(__global const SRC_T *upper, __global const SRC_T *
 
 // to = what is at `from`, or 0, + a block of a slab times one of the weights.
 static inline void multiply(__global const float *slab, __global const SRC_T *const weight[NB], int terms, bool adds,
-                            __global const float *from, __global float *to, const fetched *ahead)
+                            __global const float *from, __global float *to, const fetched *ahead AHEAD)
 {
     FLOATV acc[R * NB];
 #pragma unroll
@@ -116,7 +134,7 @@ static inline void multiply(__global const float *slab, __global const SRC_T *co
     for (int c = 0; c < terms; c++) {
         __global const float *row = slab + ((c >> 4) * PIECE + (c & 15));
         FLOATV w[NB];
-        FETCH_WEIGHTS(weight[0] + c * 16)
+        FETCH_LATER
         FETCH(ahead->row[c & (ROWS - 1)], min(ahead->first + (c >> ROWS_BITS), ahead->last) * ahead->floats)
 #pragma unroll
         for (int j = 0; j < NB; j++)
@@ -293,6 +311,7 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void conv_strassen(__glo
                 for (int j = 0; j < NB; j++)
                     panel[j] = weight + (weight_offset + weight_at(min(m + j * V, side - V), weight_stride.z) +
                                          i * weight_stride.x);
+                FIND_LATER
                 for (int s = 0; s < count; s++) {
                     const slab_rows rows = find_rows(slab + s, flags.z);
                     if (!rows.whole && i >= 2 && i <= 4)
@@ -301,8 +320,7 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void conv_strassen(__glo
                     const int from = STEP_FROM(i, rows.whole), to = STEP_TO(i, rows.whole);
                     const int ends = STEP_ENDS(i, rows.whole), a = rows.whole || i < 2 ? i : i - 5;
                     const int right = (ends & 1) * 16;
-                    idx_t place[R];
-                    FOR_OPERANDS(DECLARE_PLACES)
+                    idx_t place[R]; FOR_OPERANDS(DECLARE_PLACES)
                     pixel_place at = find_pixel(ends < 2 ? rows.first : rows.lower, dst_size);
                     for (int r = 0; r < R; r++) {
                         place[r] = PLACE(at, dst_offset, dst_stride);
@@ -312,7 +330,7 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void conv_strassen(__glo
                     for (int r = 0; r < ROWS; r++)
                         target.row[r] = r < R ? (ulong)(dst + (place[r] + CHANNEL(m, 0) + right)) : FIRST_OPERAND;
                     multiply(slabs + (s * slab_floats + a * block_floats), panel, terms, from < SUMS,
-                             sums + (from & 3) * SUM, sums + to * SUM, ends < 4 ? &target : &next);
+                             sums + (from & 3) * SUM, sums + to * SUM, ends < 4 ? &target : &next PASS_AHEAD);
                     if (rows.whole && i == 5)
                         add_fifth(sums);
                     if (ends < 4)
