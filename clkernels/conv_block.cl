@@ -225,7 +225,8 @@ static inline void convolve(FLOATV acc[COLUMNS], __global const float *const top
     }
 }
 #else
-// Of 16 registers eight are sums, or else these wait for each other; a row of weights stays, and pixels pass one by one.
+// Of 16 registers eight are sums, or else these wait for each other; of few taps a row of weights stays, and pixels pass
+// one by one.
 #if NB % 2 == 0
 #define GROUP 2
 #else
@@ -235,6 +236,20 @@ static inline void convolve(FLOATV acc[COLUMNS], __global const float *const top
 static inline void convolve(FLOATV acc[GROUP * COLUMNS], __global const float *const top[TAPS],
                             __global const float *weight, idx_t tap_stride)
 {
+#if TAPS > 3
+    // A row at a time, or the compiler takes twice as long for the kernel; within one the sums do not wait for each other.
+    for (int y = 0; y < TAPS; y++)
+#pragma unroll
+        for (int x = 0; x < TAPS; x++)
+#pragma unroll
+            for (int g = 0; g < GROUP; g++) {
+                const FLOATV w = LOADF(0, weight + (y * TAPS + x) * tap_stride + g * V);
+#pragma unroll
+                for (int i = 0; i < COLUMNS; i++)
+                    acc[g * COLUMNS + i] =
+                        fma(LOADF(0, top[y] + (i * STRIDE + x) * S + g * V), w, acc[g * COLUMNS + i]);
+            }
+#else
 #pragma unroll
     for (int y = 0; y < TAPS; y++)
 #pragma unroll
@@ -252,6 +267,7 @@ static inline void convolve(FLOATV acc[GROUP * COLUMNS], __global const float *c
                         acc[g * COLUMNS + (i - x) / STRIDE] = fma(in, w[x], acc[g * COLUMNS + (i - x) / STRIDE]);
             }
         }
+#endif
 }
 #endif
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Saving what was compiled. pocl compiles every kernel of a program once more when it is asked for the binary, and lets
- * no kernel be launched meanwhile, nor bears one that runs. So a thread does it there, one a device, which begins some
- * time after the first run, takes its turns when no stream launches (gate.h), spends at most a tenth of its time in the
- * driver, hurries when the device is released, and ends when nothing is left to save.
- * Other drivers answer at once, and not all of them bear a second thread.
+ * Saving what was compiled. Asked for a binary, pocl compiles the program's kernels for any size, but for those with a
+ * stand-in, lets no kernel be launched meanwhile, nor bears one that runs. So a thread does it there, one a device,
+ * which begins some time after the first run, takes its turns when no stream launches (gate.h), spends at most a tenth
+ * of its time in the driver, hurries when the device is released, and ends when nothing is left to save. Other drivers
+ * answer at once, and not all of them bear a second thread.
  */
 #include "base/clock.h"
 #include "base/log.h"
@@ -12,6 +12,7 @@
 #include "device/gate.h"
 #include "kernel/cache.h"
 #include "kernel/program_internal.h"
+#include "kernel/stand_in.h"
 #include "kernel/team.h"
 #include <stdlib.h>
 
@@ -67,6 +68,8 @@ static void save(const rnl_program *program)
         return;
     pthread_mutex_lock(&in_driver);
     const bool leaves = atomic_load(&exiting);
+    if (!leaves && program->file && program->registry->device->binaries_compile)
+        rnl_stand_in(program->program);
     rnl_status status = leaves ? RNL_CANCELLED : get_binary(program->program, &binary, &size);
     pthread_mutex_unlock(&in_driver);
     if (leaves)
