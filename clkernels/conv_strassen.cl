@@ -29,6 +29,9 @@ typedef FLOATV loose_vector __attribute__((aligned(4)));
 #define PIECE (R * 16)
 #define SUM (R * NB * V)
 #define SUMS 4
+// Of each row of a slab, where its results are stored and what is added to them: [half][row][dst, operand 0 ...].
+#define PLACES_OF_ROW 8
+#define PLACES (2 * R * PLACES_OF_ROW * 2) // floats, of which two hold any index
 
 // While products are computed, a line of memory a step is asked for: of the next slab's pixels, and of what the results are
 // stored to and added. Hardware foresees none of that, since each pixel is elsewhere.
@@ -152,8 +155,10 @@ static inline void multiply(__global const float *slab, __global const SRC_T *co
         STOREF(acc[i], to + i * V);
 }
 
-#define PLACED_OPERAND(i) , __global const STORAGE(T_Y##i) *operand##i, const idx_t *place##i
-#define PASS_OPERAND(i) , operand##i, place##i
+#define GIVEN_OPERAND(i) , __global const STORAGE(T_Y##i) *operand##i
+#define PASS_OPERAND(i) , operand##i
+#define STRIDED_OPERAND(i) , const idx_t offset_y##i, const idx4_t stride_y##i
+#define PASS_STRIDES(i) , offset_y##i, stride_y##i
 #if STAGES > 0
 #define PASS_SCALARS , chain_scalars
 #else
@@ -167,14 +172,13 @@ static inline void multiply(__global const float *slab, __global const SRC_T *co
 #define PLACE(at, offset, stride)                                                                                      \
     ((offset) + (idx_t)(at).n * (stride).x + (idx_t)(at).d * (stride).y + (idx_t)(at).h * (stride).z +                 \
      (idx_t)(at).w * (stride).w)
-#define DECLARE_PLACES(i) idx_t place##i[R];
-#define FIND_PLACE(i) place##i[r] = PLACE(at, offset_y##i, stride_y##i);
+#define FIND_PLACE(i) place[i + 1] = PLACE(at, offset_y##i, stride_y##i);
 #if OPERANDS > 0
-#define FIRST_OPERAND (ulong)(operand0 + (place0[r % R] + Y0_STEP * (CHANNEL(m, 0) + right)))
+#define FIRST_OPERAND(r) (ulong)(operand0 + (place[(r) * PLACES_OF_ROW + 1] + Y0_STEP * (CHANNEL(m, 0) + right)))
 #else
-#define FIRST_OPERAND target.row[r % R]
+#define FIRST_OPERAND(r) (ulong)(dst + (place[(r) * PLACES_OF_ROW] + CHANNEL(m, 0) + right))
 #endif
-#define FIND_OPERAND(i) const idx_t at##i = place##i[r] + Y##i##_STEP * c;
+#define FIND_OPERAND(i) const idx_t at##i = place[r * PLACES_OF_ROW + i + 1] + Y##i##_STEP * c;
 
 // The channel of vector j of a half's block that begins with its channel m.
 #define CHANNEL(m, j) ((((m) + (j) * V) >> 4) * 32 + (((m) + (j) * V) & 15))
@@ -184,10 +188,10 @@ static inline void multiply(__global const float *slab, __global const SRC_T *co
 #define STORE_DST_BF16(at, v) STOREV(BF16, V, dst, at, v)
 #define STORE_DST PASTE2_(STORE_DST_, T_DST)
 
-// Stores rows begin … R - 1 of a sum, and of the channels those that there are; place: of each row's channel 0.
-static inline void store_sum(__global STORAGE(T_DST) *dst, const idx_t place[R], __global const STORAGE(T_BIAS) *bias,
-                             bool has_bias, __global const float *sum, int begin, int m, int half_offset,
-                             int channels CHAIN_SCALARS FOR_OPERANDS(PLACED_OPERAND))
+// Stores rows begin … R - 1 of a sum, and of the channels those that there are; place: of the rows' channel 0.
+static inline void store_sum(__global STORAGE(T_DST) *dst, __global const idx_t *place,
+                             __global const STORAGE(T_BIAS) *bias, bool has_bias, __global const float *sum, int begin,
+                             int m, int half_offset, int channels CHAIN_SCALARS FOR_OPERANDS(GIVEN_OPERAND))
 {
     FLOATV add[NB];
 #pragma unroll
@@ -206,7 +210,7 @@ static inline void store_sum(__global STORAGE(T_DST) *dst, const idx_t place[R],
                 FOR_OPERANDS(FIND_OPERAND)
                 LOAD_OPERANDS
                 CHAIN
-                STORE_DST(place[r] + c, CHAIN_RESULT);
+                STORE_DST(place[r * PLACES_OF_ROW] + c, CHAIN_RESULT);
             }
         }
         return;
@@ -219,11 +223,11 @@ static inline void store_sum(__global STORAGE(T_DST) *dst, const idx_t place[R],
             if (rest >= V) {
                 LOAD_OPERANDS
                 CHAIN
-                STOREV(T_DST, V, dst, place[r] + c, CHAIN_RESULT);
+                STOREV(T_DST, V, dst, place[r * PLACES_OF_ROW] + c, CHAIN_RESULT);
             } else if (rest > 0) {
                 LOAD_OPERANDS_PART(rest)
                 CHAIN
-                STORE_FIRST(T_DST, V, dst, place[r] + c, CHAIN_RESULT, rest);
+                STORE_FIRST(T_DST, V, dst, place[r * PLACES_OF_ROW] + c, CHAIN_RESULT, rest);
             }
         }
 }
@@ -261,6 +265,19 @@ static inline void copy_slab(__global const SRC_T *src, slab_rows rows, int term
     }
 }
 
+static inline void find_places(__global idx_t *place, slab_rows rows, int4 dst_size, idx_t dst_offset,
+                               idx4_t dst_stride FOR_OPERANDS(STRIDED_OPERAND))
+{
+    for (int lower = 0; lower < 2; lower++) {
+        pixel_place at = find_pixel(lower ? rows.lower : rows.first, dst_size);
+        for (int r = 0; r < R; r++, place += PLACES_OF_ROW) {
+            place[0] = PLACE(at, dst_offset, dst_stride);
+            FOR_OPERANDS(FIND_PLACE)
+            at = next_pixel(at, dst_size);
+        }
+    }
+}
+
 static inline void find_source(fetched *ahead, __global const SRC_T *src, slab_rows rows, int4 dst_size,
                                idx4_t src_stride, int4 stride)
 {
@@ -293,13 +310,17 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void conv_strassen(__glo
     const int terms = src_size.w / 2, side = ((dst_size.w + 31) / 32) * 16, blocks = (side + V * NB - 1) / (V * NB);
     const int first_block = grid0 * stride.w, end_block = min(first_block + stride.w, blocks);
     const int first_slab = grid1 * flags.w, end_slab = min(first_slab + flags.w, (flags.z + 2 * R - 1) / (2 * R));
-    const int block_floats = terms * R, slab_floats = 7 * block_floats + SUMS * SUM;
+    const int block_floats = terms * R, slab_floats = 7 * block_floats + SUMS * SUM + PLACES;
     __global float *slabs = memory + (own.x + (grid1 * (idx_t)((blocks + stride.w - 1) / stride.w) + grid0) * own.y);
     for (int slab = first_slab; slab < end_slab; slab += (int)own.z) {
         const int count = min((int)own.z, end_slab - slab);
-        for (int s = 0; s < count; s++)
-            copy_slab(src + src_offset, find_rows(slab + s, flags.z), terms, dst_size, src_stride, stride,
-                      slabs + s * slab_floats);
+        for (int s = 0; s < count; s++) {
+            const slab_rows rows = find_rows(slab + s, flags.z);
+            __global float *to = slabs + s * slab_floats;
+            copy_slab(src + src_offset, rows, terms, dst_size, src_stride, stride, to);
+            find_places((__global idx_t *)(to + (slab_floats - PLACES)), rows, dst_size, dst_offset,
+                        dst_stride FOR_OPERANDS(PASS_STRIDES));
+        }
         fetched next = {.last = terms / 8 - 1, .floats = 16}, target = {.last = NB - 1, .floats = 32};
         find_source(&next, src + src_offset, find_rows(min(slab + count, end_slab - 1), flags.z), dst_size, src_stride,
                     stride);
@@ -320,15 +341,11 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void conv_strassen(__glo
                     const int from = STEP_FROM(i, rows.whole), to = STEP_TO(i, rows.whole);
                     const int ends = STEP_ENDS(i, rows.whole), a = rows.whole || i < 2 ? i : i - 5;
                     const int right = (ends & 1) * 16;
-                    idx_t place[R]; FOR_OPERANDS(DECLARE_PLACES)
-                    pixel_place at = find_pixel(ends < 2 ? rows.first : rows.lower, dst_size);
-                    for (int r = 0; r < R; r++) {
-                        place[r] = PLACE(at, dst_offset, dst_stride);
-                        FOR_OPERANDS(FIND_PLACE)
-                        at = next_pixel(at, dst_size);
-                    }
+                    __global const idx_t *place = (__global const idx_t *)(sums + SUMS * SUM) +
+                                                  (ends < 2 ? 0 : R * PLACES_OF_ROW);
                     for (int r = 0; r < ROWS; r++)
-                        target.row[r] = r < R ? (ulong)(dst + (place[r] + CHANNEL(m, 0) + right)) : FIRST_OPERAND;
+                        target.row[r] = r < R ? (ulong)(dst + (place[r * PLACES_OF_ROW] + CHANNEL(m, 0) + right))
+                                              : FIRST_OPERAND(r % R);
                     multiply(slabs + (s * slab_floats + a * block_floats), panel, terms, from < SUMS,
                              sums + (from & 3) * SUM, sums + to * SUM, ends < 4 ? &target : &next PASS_AHEAD);
                     if (rows.whole && i == 5)

@@ -10,7 +10,8 @@
 #include <string.h>
 
 #define PRODUCTS 7
-#define SUMS 4 /* of products, that a slab keeps */
+#define SUMS 4    /* of products, that a slab keeps */
+#define PLACES 32 /* floats for places of two rows, one of each half */
 
 /* Rows of half a slab, and vectors of channels, whose sums fit in registers of `vector` floats. Few: each is a program.
  */
@@ -37,20 +38,24 @@ typedef struct strassen_plan {
     double cost;
 } strassen_plan;
 
-/* Cycles of a work-item, as measured where a cycle does one vector's multiply-adds. */
-static double item_cost(const rnl_conv_problem *problem, const strassen_plan *plan)
+/*
+ * Cycles of a work-item where a cycle does one vector's multiply-adds, as measured: wide registers on Zen 4, narrow
+ * ones, of which a cycle does two, on Zen 3. Where several copy the same pixels, most of these come from another core.
+ */
+static double item_cost(const rnl_device *device, const rnl_conv_problem *problem, const strassen_plan *plan)
 {
     const strassen_block *block = plan->block;
+    const bool narrow = device->vector_width == NARROW, shared = plan->block_items > 1;
     const double terms = (double)(problem->channels / 2), sums = (double)(block->rows * block->vectors);
-    /* Where several copy the same pixels, most of these come from another core. */
-    const double moving = plan->block_items > 1 ? 60 : 15;
-    const double copying = terms / (double)block->vector * (double)block->rows * moving + 300;
-    const double product = PRODUCTS * (1.1 * terms * sums + 2 * sums + 60), storing = 4 * sums * 14;
+    const double moving = !shared ? 15 : narrow ? 124 : 60;
+    const double copying = terms / (double)block->vector * (double)block->rows * moving + (narrow ? 1000 : 300);
+    const double products = PRODUCTS * (narrow ? 1.0 : 1.1) * terms * sums;
+    const double others = narrow ? 58 * sums : 70 * sums + PRODUCTS * 60;
     /* At the end a slab of single rows may do with four products. */
     const int64_t rest = plan->pixels % (2 * block->rows);
     const double slabs =
         (double)plan->share_slabs - (rest > 0 && rest <= block->rows && plan->slab_items == 1 ? 0.4 : 0);
-    return slabs * (copying + (double)plan->share_blocks * (product + storing));
+    return slabs * (copying + (double)plan->share_blocks * (products + others));
 }
 
 /* Some work-items for each thread, which all take as long; each has memory of its own. */
@@ -64,7 +69,7 @@ static void choose_shares(const rnl_device *device, const rnl_conv_problem *prob
             it.block_items = rnl_divide_up(it.channel_blocks, it.share_blocks);
             it.share_slabs = rnl_divide_up(it.slabs, j);
             it.slab_items = rnl_divide_up(it.slabs, it.share_slabs);
-            it.cost = item_cost(problem, &it) * (double)rnl_divide_up(it.slab_items * it.block_items, units);
+            it.cost = item_cost(device, problem, &it) * (double)rnl_divide_up(it.slab_items * it.block_items, units);
             if (!best.block || it.cost < 0.98 * best.cost)
                 best = it;
         }
@@ -77,7 +82,7 @@ static void choose_together(const rnl_conv_problem *problem, strassen_plan *plan
     const strassen_block *block = plan->block;
     const int64_t terms = problem->channels / 2, width = block->vectors * block->vector;
     const int64_t weights = plan->share_blocks * width * PRODUCTS * terms * (int64_t)sizeof(float);
-    plan->slab_floats = PRODUCTS * terms * block->rows + SUMS * block->rows * width;
+    plan->slab_floats = (PRODUCTS * terms + SUMS * width + PLACES) * block->rows;
     const int64_t fit = MANY_FLOATS / plan->slab_floats > 0 ? MANY_FLOATS / plan->slab_floats : 1;
     plan->together = weights <= FEW_WEIGHTS ? 1 : fit < plan->share_slabs ? fit : plan->share_slabs;
 }
@@ -146,12 +151,15 @@ static double larger(double a, double b)
     return a > b ? a : b;
 }
 
-/* Cycles of plain products (conv:panel), with tiles of 7 pixels by 4 vectors. */
+/* Cycles of plain products (conv:panel), with tiles of 7 pixels by 4 vectors, or of 6 by 2 where registers are narrow.
+ */
 static double direct_cost(const rnl_device *device, const rnl_conv_problem *problem, double pixels)
 {
-    const double width = (double)device->vector_width;
-    const double tiles = ceil(pixels / 7) * ceil((double)problem->filters / (4 * width));
-    return tiles * (28 * (1.06 * (double)problem->channels + 6) + 100) / (double)rnl_device_units(device);
+    const bool narrow = device->vector_width == NARROW;
+    const double width = (double)device->vector_width * (narrow ? 2 : 4), terms = (double)problem->channels;
+    const double tile = narrow ? 12 * 1.04 * terms + 205 : 28 * (1.06 * terms + 6) + 100;
+    const double tiles = ceil(pixels / (narrow ? 6 : 7)) * ceil((double)problem->filters / width);
+    return tiles * tile / (double)rnl_device_units(device);
 }
 
 /*
