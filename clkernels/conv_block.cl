@@ -202,14 +202,17 @@ static inline void clear_columns(const block_shape *shape, int slices, __global 
     }
 }
 
-// COLUMNS results of GROUP vectors of channels, from the rows of the ring at top[].
+// COLUMNS results of GROUP vectors of channels, from the rows of the ring at top[]. More than three rows of taps are a loop, or
+// the compiler takes twice as long for the kernel.
 #if V > 8
 #define GROUP 1
 #define UNROLL_FEW _Pragma("unroll")
 static inline void convolve(FLOATV acc[COLUMNS], __global const float *const top[TAPS],
                             __global const float *weight, idx_t tap_stride)
 {
+#if TAPS <= 3
 #pragma unroll
+#endif
     for (int y = 0; y < TAPS; y++) {
         FLOATV in[(COLUMNS - 1) * STRIDE + TAPS];
 #pragma unroll
@@ -237,7 +240,7 @@ static inline void convolve(FLOATV acc[GROUP * COLUMNS], __global const float *c
                             __global const float *weight, idx_t tap_stride)
 {
 #if TAPS > 3
-    // A row at a time, or the compiler takes twice as long for the kernel; within one the sums do not wait for each other.
+    // Within a row the sums do not wait for each other.
     for (int y = 0; y < TAPS; y++)
 #pragma unroll
         for (int x = 0; x < TAPS; x++)
