@@ -22,9 +22,9 @@ set(RNL_TEST_ENVIRONMENT RUNNEL_CACHE_DIR=${CMAKE_SOURCE_DIR}/build/cache POCL_C
   RUNNEL_MODELS=${RNL_MODELS} RUNNEL_COMMAND=${CMAKE_BINARY_DIR}/runnel RUNNEL_BUILD=${CMAKE_BINARY_DIR}
   RUNNEL_TEST_PYTHON=${RNL_PYTHON})
 
-# Asked for a program's binary pocl compiles those kernels that were not launched. So runnel's own cache of programs is off on pocl where
-# it is not what a test looks at, which saves a sixth of the time; pocl's own stays. Tests of the command have it: they run many
-# processes, and tuning tables are kept in its folder.
+# Asked for a program's binary pocl compiles those kernels that were not launched. So runnel's own cache of programs is off on
+# pocl where it is not what a test looks at, which saves a sixth of the time; pocl's own stays. Tests of the command have it:
+# they run many processes, and tuning tables are kept in its folder.
 set(RNL_WITHOUT_CACHE_ON pocl pocl-basic pocl-pthread asan asan-ctypes tsan)
 set(RNL_WITH_CACHE "^(asan\\.|tsan\\.)?(unit|install|cli)\\."
   "test_(second_start|program|save|stand_in|kernel_source|kernel_args|command_list|interop|tuning|tuning_shipped|gemm_tune|profile)$"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kernel/stand_in.h"
-#include "base/memory.h"
+#include "base/text.h"
+#include "kernel/reflection.h"
 #include <limits.h>
 #include <link.h>
 #include <stdio.h>
@@ -11,14 +12,14 @@
 #define SPECIAL "1-1-1" /* -goffs0, -smallgrid: for what offsets and ranges moreover */
 #define GENERAL "0-0-0"
 
-/* Whether the names, "copy_rows;fill", have this one of `length` bytes. */
+/* Whether the names, "copy_rows, fill", have this one of `length` bytes. */
 static bool has_name(const char *names, const char *name, size_t length)
 {
-    for (const char *at = names; *at;) {
-        const size_t size = strcspn(at, ";");
+    for (const char *at = names; *at; at += strspn(at, ", ")) {
+        const size_t size = strcspn(at, ",");
         if (size == length && memcmp(at, name, length) == 0)
             return true;
-        at += size + (at[size] == ';');
+        at += size;
     }
     return false;
 }
@@ -59,12 +60,8 @@ static int look(struct dl_phdr_info *object, size_t size, void *names)
 
 void rnl_stand_in(cl_program program)
 {
-    size_t size = 0;
-    char *names;
-    if (clGetProgramInfo(program, CL_PROGRAM_KERNEL_NAMES, 0, NULL, &size) != CL_SUCCESS || size == 0 ||
-        rnl_alloc(size, 1, &names) != RNL_OK)
-        return;
-    if (clGetProgramInfo(program, CL_PROGRAM_KERNEL_NAMES, size, names, NULL) == CL_SUCCESS)
-        dl_iterate_phdr(look, names);
-    rnl_free(names);
+    rnl_text names = {0};
+    if (rnl_reflection_names(program, &names) == RNL_OK)
+        dl_iterate_phdr(look, names.data);
+    rnl_text_free(&names);
 }

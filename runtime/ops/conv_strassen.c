@@ -29,6 +29,21 @@ static const strassen_block blocks[] = {{16, 8, 3}, {16, 6, 4}, {16, 14, 2}, {8,
 #define FEW_WEIGHTS (512 * 1024) /* bytes that stay in a core's cache while slabs pass one by one */
 #define MANY_FLOATS (512 * 1024) /* of slabs that pass together */
 
+/*
+ * What parts of the work take, in cycles, where a cycle does one vector's multiply-adds. A tile of plain products
+ * (conv:panel) is of plain_pixels by plain_vectors.
+ */
+typedef struct strassen_costs {
+    double own_pixel, shared_pixel; /* copying a vector of it; the latter where several work-items copy it */
+    double slab;                    /* whatever its pixels */
+    double product;                 /* an added-up vector, a term */
+    double block_vector, block;     /* of sums, behind their products; and each block of channels */
+    double plain_pixels, plain_vectors, plain_product, plain;
+} strassen_costs;
+
+static const strassen_costs wide_costs = {15, 60, 300, 1.1, 70, 420, 7, 4, 1.06, 268};   /* measured on Zen 4 */
+static const strassen_costs narrow_costs = {15, 124, 1000, 1.0, 58, 0, 6, 2, 1.04, 205}; /* on Zen 3: two a cycle */
+
 /* How the work is cut: a work-item does some slabs of 2 * rows pixels, and some blocks of channels of each. */
 typedef struct strassen_plan {
     const strassen_block *block;
@@ -38,19 +53,20 @@ typedef struct strassen_plan {
     double cost;
 } strassen_plan;
 
-/*
- * Cycles of a work-item where a cycle does one vector's multiply-adds, as measured: wide registers on Zen 4, narrow
- * ones, of which a cycle does two, on Zen 3. Where several copy the same pixels, most of these come from another core.
- */
-static double item_cost(const rnl_device *device, const rnl_conv_problem *problem, const strassen_plan *plan)
+static const strassen_costs *costs_of(const rnl_device *device)
+{
+    return device->vector_width == NARROW ? &narrow_costs : &wide_costs;
+}
+
+/* Cycles of a work-item. */
+static double item_cost(const strassen_costs *costs, const rnl_conv_problem *problem, const strassen_plan *plan)
 {
     const strassen_block *block = plan->block;
-    const bool narrow = device->vector_width == NARROW, shared = plan->block_items > 1;
     const double terms = (double)(problem->channels / 2), sums = (double)(block->rows * block->vectors);
-    const double moving = !shared ? 15 : narrow ? 124 : 60;
-    const double copying = terms / (double)block->vector * (double)block->rows * moving + (narrow ? 1000 : 300);
-    const double products = PRODUCTS * (narrow ? 1.0 : 1.1) * terms * sums;
-    const double others = narrow ? 58 * sums : 70 * sums + PRODUCTS * 60;
+    const double moving = plan->block_items > 1 ? costs->shared_pixel : costs->own_pixel;
+    const double copying = terms / (double)block->vector * (double)block->rows * moving + costs->slab;
+    const double products = PRODUCTS * costs->product * terms * sums;
+    const double others = costs->block_vector * sums + costs->block;
     /* At the end a slab of single rows may do with four products. */
     const int64_t rest = plan->pixels % (2 * block->rows);
     const double slabs =
@@ -69,7 +85,8 @@ static void choose_shares(const rnl_device *device, const rnl_conv_problem *prob
             it.block_items = rnl_divide_up(it.channel_blocks, it.share_blocks);
             it.share_slabs = rnl_divide_up(it.slabs, j);
             it.slab_items = rnl_divide_up(it.slabs, it.share_slabs);
-            it.cost = item_cost(device, problem, &it) * (double)rnl_divide_up(it.slab_items * it.block_items, units);
+            it.cost = item_cost(costs_of(device), problem, &it) *
+                      (double)rnl_divide_up(it.slab_items * it.block_items, units);
             if (!best.block || it.cost < 0.98 * best.cost)
                 best = it;
         }
@@ -151,15 +168,15 @@ static double larger(double a, double b)
     return a > b ? a : b;
 }
 
-/* Cycles of plain products (conv:panel), with tiles of 7 pixels by 4 vectors, or of 6 by 2 where registers are narrow.
- */
+/* Cycles of plain products. */
 static double direct_cost(const rnl_device *device, const rnl_conv_problem *problem, double pixels)
 {
-    const bool narrow = device->vector_width == NARROW;
-    const double width = (double)device->vector_width * (narrow ? 2 : 4), terms = (double)problem->channels;
-    const double tile = narrow ? 12 * 1.04 * terms + 205 : 28 * (1.06 * terms + 6) + 100;
-    const double tiles = ceil(pixels / (narrow ? 6 : 7)) * ceil((double)problem->filters / width);
-    return tiles * tile / (double)rnl_device_units(device);
+    const strassen_costs *costs = costs_of(device);
+    const double width = (double)device->vector_width * costs->plain_vectors;
+    const double tiles = ceil(pixels / costs->plain_pixels) * ceil((double)problem->filters / width);
+    const double sums = costs->plain_pixels * costs->plain_vectors;
+    return tiles * (sums * costs->plain_product * (double)problem->channels + costs->plain) /
+           (double)rnl_device_units(device);
 }
 
 /*

@@ -52,7 +52,6 @@ static char *map_some(void)
 
 START_TEST(large_pages_are_given_up)
 {
-#ifdef MADV_POPULATE_WRITE
     munmap(map_some(), SIZE);
     ck_assert_uint_eq(asked_large, SIZE);
     ck_assert_uint_eq(asked_small, 0);
@@ -67,12 +66,14 @@ START_TEST(large_pages_are_given_up)
     ck_assert_uint_eq(asked_large, 0);
     ck_assert_uint_eq(asked_small, SIZE);
     ck_assert_uint_eq(populated, SIZE);
-#endif
 }
 END_TEST
 
 int main(void)
 {
+#ifndef MADV_POPULATE_WRITE
+    return 77; /* nothing is populated there */
+#endif
     Suite *suite = suite_create("large_pages");
     TCase *test_case = tcase_create("large_pages");
     tcase_add_test(test_case, large_pages_are_given_up);
