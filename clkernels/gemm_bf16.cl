@@ -77,6 +77,7 @@ static inline void multiply(float16 sum[R * NB], __global const ushort *const ro
 // are the tile's. Rows beyond the last one repeat it, and are not stored.
 __kernel void gemm_bf16(GEMM_ARGUMENTS)
 {
+    MARK_ASSEMBLY;
     GEMM_UNPACK
     const idx_t first_wish = (idx_t)get_global_id(0) * (R * tiles), panel = (idx_t)get_global_id(1);
     const idx_t grid2 = (idx_t)get_global_id(2), column = panel * PANEL;

@@ -10,6 +10,8 @@
 // gpu: never
 // check:
 // check: -DMADD=8
+#include "assembly.clh"
+
 #if defined(MADD)
 #define MADD_ROWS 1
 #define MADD_NB 1
@@ -55,6 +57,7 @@
 
 __kernel void instruction(__global int *data)
 {
+    MARK_ASSEMBLY;
     const int16 x = vload16(0, data), y = vload16(1, data);
     int16 sum = vload16(2, data);
     ADD_PRODUCTS(sum, x, y);

@@ -14,6 +14,7 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void team_await(volatile
 
 __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void team_arrive_here(volatile __global uint *team_counter)
 {
+    MARK_ASSEMBLY;
     TEAM_LEAVE
 }
 
@@ -22,6 +23,7 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void
 team_try(volatile __global uint *team_counter, uint team_wanted, uint most_turns, __global int *result)
 {
     const int i = (int)get_global_id(0);
+    MARK_ASSEMBLY;
     TEAM_LEAVE
     for (uint turn = 0; turn < most_turns && (int)(*team_counter - team_wanted) < 0; turn++)
         TEAM_PAUSE;
