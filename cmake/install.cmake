@@ -7,6 +7,7 @@ set(package ${CMAKE_INSTALL_LIBDIR}/cmake/runnel)
 install(TARGETS runnel-rt runnel EXPORT runnel_shared
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT library NAMELINK_COMPONENT development
   INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(TARGETS compile_worker RUNTIME DESTINATION ${CMAKE_INSTALL_LIBDIR}/runnel-rt COMPONENT library)
 install(EXPORT runnel_shared NAMESPACE runnel:: DESTINATION ${package} FILE runnelShared.cmake COMPONENT development)
 if(RNL_STATIC)
   # What stands in the archives' place; runnelConfig.cmake finds these.

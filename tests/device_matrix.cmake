@@ -50,7 +50,7 @@ function(rnl_add_test name label seconds implementation)
   set_tests_properties(${name} PROPERTIES LABELS "${label};${implementation}" TIMEOUT ${seconds}
     SKIP_RETURN_CODE 77 ENVIRONMENT "${RNL_TEST_ENVIRONMENT}")
   if(implementation IN_LIST RNL_WITHOUT_CACHE_ON)
-    set(without RUNNEL_CACHE=off)
+    set(without RUNNEL_CACHE=off RUNNEL_COMPILERS=off)
     foreach(pattern IN LISTS RNL_WITH_CACHE)
       if(name MATCHES "${pattern}")
         set(without "")

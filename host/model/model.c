@@ -10,6 +10,7 @@
 #include "model/evaluate.h"
 #include "model/fuse.h"
 #include "model/nan.h"
+#include "ops/compile_ahead.h"
 #include "ops/deterministic.h"
 #include "ops/gemm.h"
 #include "ops/instruction.h"
@@ -46,25 +47,46 @@ void rnl_model_release(rnl_model *model)
 
 /* ---- programs ------------------------------------------------------------------------------------------------- */
 
+typedef struct program_work {
+    const rnl_model *model;
+    size_t total, done;
+} program_work;
+
+static rnl_status build_program(void *user, rnl_program *program)
+{
+    program_work *work = user;
+    const rnl_model_options *options = &work->model->options;
+    if (rnl_program_is_built(program))
+        return RNL_OK;
+    TRY(rnl_program_build(program), "preparing %s", rnl_program_name(program));
+    const rnl_progress progress = {rnl_program_file(program), ++work->done, work->total,
+                                   rnl_program_from_cache(program)};
+    if (options->progress)
+        options->progress(options->progress_user, &progress);
+    return RNL_OK;
+}
+
+static size_t largest_slot(const rnl_plan *plan)
+{
+    size_t largest = 0;
+    for (size_t i = 0; i < plan->slot_count; i++)
+        if (plan->slots[i].size_bytes > largest)
+            largest = plan->slots[i].size_bytes;
+    return largest;
+}
+
 static rnl_status build_programs(rnl_model *model, const rnl_plan *plan)
 {
-    rnl_status status = RNL_OK;
-    size_t total = 0, done = 0;
-    model = model->root;
-    pthread_mutex_lock(&model->progress_lock);
+    program_work work = {.model = model->root};
+    pthread_mutex_lock(&model->root->progress_lock);
     for (size_t i = 0; i < plan->program_count; i++)
-        total += !rnl_program_is_built(plan->programs[i]);
-    for (size_t i = 0; i < plan->program_count; i++) {
-        rnl_program *program = plan->programs[i];
-        if (rnl_program_is_built(program))
-            continue;
-        GOTO(rnl_program_build(program), "preparing %s", rnl_program_name(program));
-        rnl_progress progress = {rnl_program_file(program), ++done, total, rnl_program_from_cache(program)};
-        if (model->options.progress)
-            model->options.progress(model->options.progress_user, &progress);
-    }
-done:
-    pthread_mutex_unlock(&model->progress_lock);
+        work.total += !rnl_program_is_built(plan->programs[i]);
+    rnl_status status = work.total == 0 ? RNL_OK
+                                        : rnl_compile_ahead(&plan->steps, plan->programs, plan->program_count,
+                                                            largest_slot(plan), build_program, &work);
+    for (size_t i = 0; i < plan->program_count && status == RNL_OK; i++)
+        status = build_program(&work, plan->programs[i]);
+    pthread_mutex_unlock(&model->root->progress_lock);
     return status;
 }
 

@@ -25,7 +25,7 @@ struct rnl_model {
     bool is_deterministic;         /* the root's: see ops/deterministic.h */
     bool *reads_contents;          /* one a value: shapes depend on its contents */
     uint32_t *last_read;           /* one a value: 1 + the last node that reads it; UINT32_MAX: an output; 0: nobody */
-    pthread_mutex_t progress_lock; /* one builder of programs at a time: a compiler runs on one thread anyway */
+    pthread_mutex_t progress_lock; /* one builder of programs at a time, which may have others (kernel/compilers.h) */
     bool has_lock, has_cache;      /* what a failed opening has to undo */
 };
 

@@ -57,6 +57,7 @@ struct rnl_device {
     struct rnl_waiter *waiter; /* NULL until it is needed */
     pthread_mutex_t lock;      /* guards the creation of `programs`, `tuning`, `waiter`, and idle_queues */
     atomic_ullong programs_compiled, programs_loaded, kernels_launched;
+    atomic_ullong programs_compiled_beside; /* by other processes, see kernel/compilers.h */
     /* ops/instruction.h's */
     atomic_uint instructions;
     bool maps_in_place;               /* a mapped buffer's host memory is the memory that commands use: see buffer.h */

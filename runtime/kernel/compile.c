@@ -26,7 +26,7 @@ static bool states_standard(const char *options)
     return strstr(options, "-cl-std=") != NULL;
 }
 
-static rnl_status get_text(const rnl_program *program, rnl_text *out_source, rnl_text *out_options)
+rnl_status rnl_program_get_text(const rnl_program *program, rnl_text *out_source, rnl_text *out_options)
 {
     const char *options = program->options;
     if (program->file)
@@ -40,6 +40,18 @@ static rnl_status get_text(const rnl_program *program, rnl_text *out_source, rnl
         return rnl_source_get(program->file, out_source);
     rnl_text_add_bytes(out_source, program->source, strlen(program->source));
     return out_source->status;
+}
+
+bool rnl_program_is_on_disk(const rnl_program *program)
+{
+    rnl_text source = {0}, options = {0};
+    rnl_hash key;
+    const bool is_there = rnl_cache_is_on() && rnl_program_get_text(program, &source, &options) == RNL_OK &&
+                          rnl_program_cache_key(program->registry->device, source.data, options.data, &key) == RNL_OK &&
+                          rnl_cache_has_file(key);
+    rnl_text_free(&source);
+    rnl_text_free(&options);
+    return is_there;
 }
 
 /* A program to compile, and what it is compiled from. */
@@ -168,7 +180,7 @@ rnl_status rnl_program_compile(const rnl_program *program, rnl_compiled *out_com
     rnl_status status = RNL_OK;
     uint64_t start = rnl_clock_ns(), span = rnl_trace_start();
     *out_compiled = (rnl_compiled){0};
-    GOTO(get_text(program, &build.source, &build.options), "building %s", program->name);
+    GOTO(rnl_program_get_text(program, &build.source, &build.options), "building %s", program->name);
     GOTO(rnl_program_cache_key(device, build.source.data, build.options.data, &out_compiled->key), "building %s",
          program->name);
     out_compiled->from_cache = build_cached(&build);

@@ -4,6 +4,7 @@
 #define RUNNEL_KERNEL_PROGRAM_INTERNAL_H
 
 #include "base/hash.h"
+#include "base/text.h"
 #include "kernel/program.h"
 
 typedef enum program_state { PROGRAM_DECLARED, PROGRAM_BUILDING, PROGRAM_BUILT, PROGRAM_FAILED } program_state;
@@ -38,6 +39,11 @@ struct rnl_program_registry {
 
 /* The device's registry, made with its first program. */
 RNL_NODISCARD rnl_status rnl_program_registry_get(rnl_device *device, struct rnl_program_registry **out_registry);
+
+/* What the driver compiles, and how. */
+RNL_NODISCARD rnl_status rnl_program_get_text(const rnl_program *program, rnl_text *out_source, rnl_text *out_options);
+/* The disk cache has a file for it, sound or not. */
+bool rnl_program_is_on_disk(const rnl_program *program);
 
 /* What building gives. */
 typedef struct rnl_compiled {

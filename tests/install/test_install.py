@@ -75,6 +75,10 @@ class Install(unittest.TestCase):
         words = call("bash", "-c", f". {script}; COMP_WORDS=({command} run --d); COMP_CWORD=2; {completion}").split()
         self.assertIn("--device", words)
 
+    def test_what_compiles_beside_the_library(self):
+        folder = os.path.dirname(self.installed("**/librunnel-rt.so"))
+        self.assertTrue(os.access(os.path.join(folder, "runnel-rt", "compile_worker"), os.X_OK))
+
     def test_licences(self):
         for name in ("LICENSE", "LICENSE.nanopb"):
             self.assertTrue(os.path.getsize(self.installed(f"share/doc/**/{name}")))

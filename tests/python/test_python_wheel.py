@@ -17,6 +17,8 @@ SCRIPT = """
 import os, sys, numpy, runnel
 assert runnel.__file__.startswith(sys.prefix), runnel.__file__
 assert os.path.exists(os.path.join(os.path.dirname(runnel.__file__), "py.typed"))
+worker = os.path.join(os.path.dirname(runnel.__file__), "runnel-rt", "compile_worker")
+assert os.access(worker, os.X_OK), worker
 x = numpy.arange(-4, 4, dtype=numpy.float32).reshape(2, 4)
 got, = runnel.Session(sys.argv[1]).run(None, {"x": x})
 assert (got == numpy.maximum(x, 0)).all()

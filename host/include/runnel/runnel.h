@@ -165,7 +165,9 @@ typedef struct rnl_model_options {
 
 /*
  * Opens a graph on a device. Fails with RNL_UNIMPLEMENTED when a node cannot run (see rnl_graph_check). Where all input
- * shapes are fixed, plans at once, compiling what is not cached.
+ * shapes are fixed, plans at once, compiling what is not cached. On pocl whoever plans starts processes that compile
+ * beside this one, and waits for their end (RUNNEL_COMPILERS=off: none): of a process that waits for any child of its
+ * own, they may be that child.
  */
 RNL_API RNL_NODISCARD rnl_status rnl_model_open(rnl_graph *graph, rnl_device *device, const rnl_model_options *options,
                                                 rnl_model **out_model);

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ops/compile_ahead.h"
+#include "base/clock.h"
+#include "base/memory.h"
+#include "base/status.h"
+#include "kernel/program_internal.h"
+#include "kernel/team.h"
+#include <string.h>
+
+#define READ_NS 60000000u /* building a program that the driver finds on its disk takes less */
+
+static bool is_written(const rnl_step *step, uint32_t slot)
+{
+    return slot == step->write_slot || slot == step->write_slot_2 || slot == step->write_slot_3;
+}
+
+/* Indices into buffers are as if each slot began its buffer. */
+static void add_args(rnl_compile_job *job, const rnl_step_list *list, const rnl_step *step)
+{
+    const uint32_t zero = 0;
+    for (uint32_t i = 0; i < step->arg_count; i++) {
+        const rnl_step_arg *arg = &list->args[step->first_arg + i];
+        if (arg->kind == RNL_STEP_SLOT)
+            rnl_compile_job_add_buffer(job, arg->slot == RNL_NO_SLOT      ? RNL_COMPILE_NOTHING
+                                            : is_written(step, arg->slot) ? RNL_COMPILE_WRITTEN
+                                                                          : RNL_COMPILE_READ);
+        else
+            rnl_compile_job_add_value(job, list->values + arg->value_at, arg->size_bytes);
+    }
+    if (step->waits) {
+        rnl_compile_job_add_buffer(job, RNL_COMPILE_NOTHING);
+        rnl_compile_job_add_value(job, &zero, sizeof zero);
+    }
+}
+
+/* The first step of each kernel: others differ in their arguments and sizes. */
+static void add_kernels(rnl_compile_job *job, const rnl_step_list *list)
+{
+    for (size_t i = 0; i < list->step_count; i++) {
+        const rnl_step *step = &list->steps[i];
+        bool is_new = step->kind == RNL_STEP_KERNEL && step->program == job->program;
+        for (size_t before = 0; before < i && is_new; before++)
+            is_new = list->steps[before].program != step->program || list->steps[before].kind != RNL_STEP_KERNEL ||
+                     strcmp(list->steps[before].kernel, step->kernel) != 0;
+        if (!is_new)
+            continue;
+        const size_t first = step->may_be_cut ? rnl_team_offset(list->device, &step->range) : 0;
+        rnl_compile_job_add(job, step->kernel, &step->range, first, step->arg_count + (step->waits ? 2 : 0));
+        add_args(job, list, step);
+    }
+}
+
+/* The first is built here: where the driver has it on its disk, it has the others. */
+static rnl_status try_first(rnl_program *program, rnl_compiled_fn compiled, void *user, bool *out_is_new)
+{
+    const uint64_t begin = rnl_clock_ns();
+    TRY(compiled(user, program));
+    *out_is_new = !rnl_program_from_cache(program) && rnl_clock_ns() - begin > READ_NS;
+    return RNL_OK;
+}
+
+rnl_status rnl_compile_ahead(const rnl_step_list *list, rnl_program *const *programs, size_t count,
+                             uint64_t buffer_bytes, rnl_compiled_fn compiled, void *user)
+{
+    rnl_compile_job *jobs;
+    size_t job_count = 0;
+    bool is_new = false;
+    if (rnl_compilers_wanted(list->device, count) < 2)
+        return RNL_OK;
+    TRY(rnl_alloc(count, sizeof *jobs, &jobs));
+    for (size_t i = 0; i < count; i++)
+        if (programs[i]->file && !rnl_program_is_built(programs[i]) && !rnl_program_is_on_disk(programs[i]))
+            jobs[job_count++].program = programs[i];
+    rnl_status status = RNL_OK;
+    if (rnl_compilers_wanted(list->device, job_count) >= 2)
+        status = try_first(jobs[0].program, compiled, user, &is_new);
+    if (status == RNL_OK && is_new) {
+        (void)rnl_device_has_team(list->device); /* a range begins elsewhere where there is one: another variant */
+        for (size_t i = 0; i < job_count; i++)
+            add_kernels(&jobs[i], list);
+        status = rnl_compilers_run(list->device, jobs, job_count, buffer_bytes, compiled, user);
+    }
+    for (size_t i = 0; i < job_count; i++)
+        rnl_text_free(&jobs[i].kernels);
+    rnl_free(jobs);
+    return status;
+}
