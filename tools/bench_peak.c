@@ -28,7 +28,7 @@ static const char source[] =
     "{\n"
     "    vec sum = (vec)0, f = (vec)factor, s = (vec)addend;\n"
     "#define START(i) vec a##i = (vec)(float)(i + get_global_id(0) % 7);\n"
-    "#define STEP(i) a##i = mad(a##i, f, s);\n"
+    "#define STEP(i) a##i = MULTIPLY_ADD(a##i, f, s);\n"
     "#define END(i) sum += a##i;\n"
     "    EACH(START)\n"
     "    for (int r = 0; r < rounds; ++r) {\n"
@@ -133,12 +133,15 @@ static rnl_status find_bandwidth(probe *p, int lanes, rnl_kernel *kernel, double
     return status;
 }
 
-/* One width of vectors and number of independent chains: what suits a device best is not known beforehand. */
-static rnl_status try_variant(probe *p, int lanes, int chains, rnl_bench_peak *peak)
+/*
+ * One width of vectors and number of independent chains: what suits a device best is not known beforehand. Nor whether
+ * mad is one instruction (pocl 5: it is two) and fma not a function.
+ */
+static rnl_status try_variant(probe *p, int lanes, int chains, const char *multiply_add, rnl_bench_peak *peak)
 {
-    char options[64];
+    char options[96];
     rnl_kernel *fma = NULL, *triad = NULL;
-    snprintf(options, sizeof options, "-w -DLANES=%d -DCHAINS=%d", lanes, chains);
+    snprintf(options, sizeof options, "-w -DLANES=%d -DCHAINS=%d -DMULTIPLY_ADD=%s", lanes, chains, multiply_add);
     rnl_status status = rnl_kernel_create(p->device, source, options, "multiply_add", &fma);
     if (status == RNL_OK)
         status = rnl_kernel_create(p->device, source, options, "triad", &triad);
@@ -168,9 +171,9 @@ static rnl_status find_peak(probe *p, rnl_bench_peak *peak)
         status = rnl_buffer_create(p->device, RNL_MEMORY_DEVICE, p->bytes, buffers[i]);
     /* An emulated device compiles slowly. */
     if (status == RNL_OK && !p->info->emulated)
-        status = try_variant(p, cpu ? 16 : 1, 12, peak);
+        status = try_variant(p, cpu ? 16 : 1, 12, cpu ? "fma" : "mad", peak);
     if (status == RNL_OK)
-        status = try_variant(p, cpu && !p->info->emulated ? 16 : 4, 6, peak);
+        status = try_variant(p, cpu && !p->info->emulated ? 16 : 4, 6, "mad", peak);
     return status;
 }
 
