@@ -14,6 +14,7 @@
 #include "ops/deterministic.h"
 #include "ops/gemm.h"
 #include "ops/instruction.h"
+#include "ops/instruction_rate.h"
 #include <string.h>
 
 #define PLAN_CACHE_BYTES ((size_t)64 << 20)
@@ -282,11 +283,12 @@ static rnl_status choose_precision(rnl_model *model)
         return FAIL(RNL_INVALID_ARGUMENT, "rnl_model_open: no precision has number %d", (int)model->options.precision);
     if (model->options.precision != RNL_PRECISION_BF16)
         return RNL_OK;
-    model->multiplies_bf16 = !rnl_fuse_is_off() && rnl_device_runs(model->device, RNL_INSTRUCTION_BF16);
+    const bool runs = !rnl_fuse_is_off() && rnl_device_runs(model->device, RNL_INSTRUCTION_BF16);
+    model->multiplies_bf16 = runs && rnl_device_gains_by_bf16(model->device);
     if (!model->multiplies_bf16)
-        rnl_log(RNL_LOG_WARNING,
-                "bfloat16 was asked for, but kernels on %s cannot multiply it: this model runs in float32",
-                rnl_device_get_info(model->device)->name);
+        rnl_log(RNL_LOG_WARNING, "bfloat16 was asked for, but %s %s: this model runs in float32",
+                rnl_device_get_info(model->device)->name,
+                runs ? "multiplies it no faster than float32" : "cannot multiply it in kernels");
     return RNL_OK;
 }
 
