@@ -193,6 +193,23 @@ static inline void set_part(run_pixels *pixels, int part, INTL n, INTL d, INTL h
                                        IN_IMAGE(w, src_size.z - reach.z));
 }
 
+// To the next P pixels of the row that all are in.
+static inline void advance(run_pixels *pixels, int4 src_size, int4 taps, int4 stride, int4 dilation, idx4_t src_stride)
+{
+    const int4 reach = (taps - 1) * dilation;
+    const int columns = P * STRIDE(z);
+    INTL inside = -1;
+#pragma unroll
+    for (int part = 0; part < PARTS; part++) {
+        const INTL left = pixels->left[part] + columns, number = part * L + LANE;
+        inside &= (number >= P) | (IN_IMAGE(pixels->front[part], src_size.x - reach.x) &
+                                   IN_IMAGE(pixels->top[part], src_size.y - reach.y) & IN_IMAGE(left, src_size.z - reach.z));
+        pixels->left[part] = left;
+        pixels->corner[part] += columns * src_stride.w;
+    }
+    pixels->inside = inside;
+}
+
 // Where tap (z, y, x) of each pixel is read, or `zeros`. False: it reaches no pixel.
 static inline bool find_tap(const run_pixels *pixels, int z, int y, int x, int4 src_size, idx4_t src_stride,
                             ulong source, ulong zeros, ulong address[PARTS * L])
@@ -263,6 +280,23 @@ static inline void accumulate_taps(FLOATV acc[P * NB], const run_pixels *pixels,
 static inline void store_tile(__global STORAGE(T_DST) *dst, const FLOATV acc[P * NB], const idx_t *place, int begin,
                               int end, int channel, int count CHAIN_SCALARS FOR_OPERANDS(PLACED_OPERAND))
 {
+#if V == 8 && STAGES <= 1 // each of these is compiled
+    if (begin == 0 && end == P && count >= V * NB) {
+#pragma unroll
+        for (int p = 0; p < P; p++) {
+#pragma unroll
+            for (int j = 0; j < NB; j++) {
+                const int c = channel + j * V;
+                const FLOATV v0 = acc[p * NB + j];
+                FOR_OPERANDS(FIND_OPERAND)
+                LOAD_OPERANDS
+                CHAIN
+                STOREV(T_DST, V, dst, place[p] + c, CHAIN_RESULT);
+            }
+        }
+        return;
+    }
+#endif
     FLOATV result[P * NB]; // a copy, for a loop that need not be unrolled: it compiles much faster
 #pragma unroll
     for (int i = 0; i < P * NB; i++)
@@ -302,6 +336,9 @@ static inline void store_tile(__global STORAGE(T_DST) *dst, const FLOATV acc[P *
 #else
 #define PASS_SCALARS
 #endif
+#define ADVANCES (V == 8) // as measured; unknown with other registers
+#define ADVANCE_PLACES(places, stride) STOREL(PASTE2_(vload, L)(part, places) + P * (stride).w, places, part);
+#define ADVANCE_OPERAND(i) ADVANCE_PLACES(place##i, stride_y##i)
 #define DECLARE_PLACES(i) idx_t place##i[PARTS * L];
 #define FIND_PLACES(i) STOREL(PLACES(stride_y##i, offset_y##i), place##i, part);
 
@@ -335,23 +372,39 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void conv_panel(CONV_ARG
 #endif
     const ulong zeros = (ulong)(weight + (weight_offset + weight_stride.w));
 
+    run_pixels pixels;
+    idx_t place[PARTS * L];
+    FOR_OPERANDS(DECLARE_PLACES)
+    int in_row = 0; // pixels of the row behind this run's
     for (int run = first_run; run < end_run; run++) {
         // The last run is moved back to be full; what its first pixels get is not stored again.
         const int first = min(run * P, max(flags.z - P, 0));
-        run_pixels pixels = {.inside = -1, .begin = run * P - first, .end = min(P, flags.z - first)};
-        idx_t place[PARTS * L], image = first;
-        const int first_w = (int)take_index(&image, dst_size.z), first_h = (int)take_index(&image, dst_size.y);
-        const int first_d = (int)take_index(&image, dst_size.x);
-        FOR_OPERANDS(DECLARE_PLACES)
+        pixels.begin = run * P - first;
+        pixels.end = min(P, flags.z - first);
+        if (ADVANCES && in_row >= P && pixels.begin == 0) {
+            in_row -= P;
+            advance(&pixels, src_size, taps, stride, dilation, src_stride);
 #pragma unroll
-        for (int part = 0; part < PARTS; part++) {
-            INTL w = first_w + part * L + LANE, h = first_h, d = first_d, n = (int)image;
-            CARRY(w, dst_size.z, h)
-            CARRY(h, dst_size.y, d)
-            CARRY(d, dst_size.x, n)
-            STOREL(PLACES(dst_stride, dst_offset), place, part);
-            FOR_OPERANDS(FIND_PLACES)
-            set_part(&pixels, part, n, d, h, w, src_size, taps, stride, dilation, pad, src_stride);
+            for (int part = 0; part < PARTS; part++) {
+                ADVANCE_PLACES(place, dst_stride)
+                FOR_OPERANDS(ADVANCE_OPERAND)
+            }
+        } else {
+            idx_t image = first;
+            const int first_w = (int)take_index(&image, dst_size.z), first_h = (int)take_index(&image, dst_size.y);
+            const int first_d = (int)take_index(&image, dst_size.x);
+            in_row = dst_size.z - first_w - P;
+            pixels.inside = -1;
+#pragma unroll
+            for (int part = 0; part < PARTS; part++) {
+                INTL w = first_w + part * L + LANE, h = first_h, d = first_d, n = (int)image;
+                CARRY(w, dst_size.z, h)
+                CARRY(h, dst_size.y, d)
+                CARRY(d, dst_size.x, n)
+                STOREL(PLACES(dst_stride, dst_offset), place, part);
+                FOR_OPERANDS(FIND_PLACES)
+                set_part(&pixels, part, n, d, h, w, src_size, taps, stride, dilation, pad, src_stride);
+            }
         }
 
         for (int block = first_block; block < end_block; block++) {
