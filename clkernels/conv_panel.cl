@@ -339,7 +339,15 @@ static inline void store_tile(__global STORAGE(T_DST) *dst, const FLOATV acc[P *
 #define ADVANCES (V == 8) // as measured; unknown with other registers
 #define ADVANCE_PLACES(places, stride) STOREL(PASTE2_(vload, L)(part, places) + P * (stride).w, places, part);
 #define ADVANCE_OPERAND(i) ADVANCE_PLACES(place##i, stride_y##i)
+#define ADVANCE_ALL_PLACES                                                                                             \
+    _Pragma("unroll") for (int part = 0; part < PARTS; part++)                                                         \
+    {                                                                                                                  \
+        ADVANCE_PLACES(place, dst_stride)                                                                              \
+        FOR_OPERANDS(ADVANCE_OPERAND)                                                                                  \
+    }
 #define DECLARE_PLACES(i) idx_t place##i[PARTS * L];
+#define TAKE_PLACES(i) , idx_t place##i[PARTS * L], idx_t offset_y##i, idx4_t stride_y##i
+#define PASS_PLACES(i) , place##i, offset_y##i, stride_y##i
 #define FIND_PLACES(i) STOREL(PLACES(stride_y##i, offset_y##i), place##i, part);
 
 #ifdef FETCHES_NEXT
@@ -354,6 +362,27 @@ static inline next_weights find_next(__global const SRC_T *next, int steps, int 
     return part;
 }
 #endif
+
+// The run of P pixels from `first` on; returns how many more its first one's row has behind them.
+static inline int find_run(run_pixels *pixels, idx_t first, idx_t place[PARTS * L], int4 dst_size, idx_t dst_offset,
+                           idx4_t dst_stride, int4 src_size, int4 taps, int4 stride, int4 dilation, int4 pad,
+                           idx4_t src_stride FOR_OPERANDS(TAKE_PLACES))
+{
+    const int first_w = (int)take_index(&first, dst_size.z), first_h = (int)take_index(&first, dst_size.y);
+    const int first_d = (int)take_index(&first, dst_size.x);
+    pixels->inside = -1;
+#pragma unroll
+    for (int part = 0; part < PARTS; part++) {
+        INTL w = first_w + part * L + LANE, h = first_h, d = first_d, n = (int)first;
+        CARRY(w, dst_size.z, h)
+        CARRY(h, dst_size.y, d)
+        CARRY(d, dst_size.x, n)
+        STOREL(PLACES(dst_stride, dst_offset), place, part);
+        FOR_OPERANDS(FIND_PLACES)
+        set_part(pixels, part, n, d, h, w, src_size, taps, stride, dilation, pad, src_stride);
+    }
+    return dst_size.z - first_w - P;
+}
 
 // flags.z: pixels; flags.w: runs of P pixels that a work-item computes one after the other; stride.w: blocks of
 // channels, for each run.
@@ -384,27 +413,10 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void conv_panel(CONV_ARG
         if (ADVANCES && in_row >= P && pixels.begin == 0) {
             in_row -= P;
             advance(&pixels, src_size, taps, stride, dilation, src_stride);
-#pragma unroll
-            for (int part = 0; part < PARTS; part++) {
-                ADVANCE_PLACES(place, dst_stride)
-                FOR_OPERANDS(ADVANCE_OPERAND)
-            }
+            ADVANCE_ALL_PLACES
         } else {
-            idx_t image = first;
-            const int first_w = (int)take_index(&image, dst_size.z), first_h = (int)take_index(&image, dst_size.y);
-            const int first_d = (int)take_index(&image, dst_size.x);
-            in_row = dst_size.z - first_w - P;
-            pixels.inside = -1;
-#pragma unroll
-            for (int part = 0; part < PARTS; part++) {
-                INTL w = first_w + part * L + LANE, h = first_h, d = first_d, n = (int)image;
-                CARRY(w, dst_size.z, h)
-                CARRY(h, dst_size.y, d)
-                CARRY(d, dst_size.x, n)
-                STOREL(PLACES(dst_stride, dst_offset), place, part);
-                FOR_OPERANDS(FIND_PLACES)
-                set_part(&pixels, part, n, d, h, w, src_size, taps, stride, dilation, pad, src_stride);
-            }
+            in_row = find_run(&pixels, first, place, dst_size, dst_offset, dst_stride, src_size, taps, stride, dilation,
+                              pad, src_stride FOR_OPERANDS(PASS_PLACES));
         }
 
         for (int block = first_block; block < end_block; block++) {
