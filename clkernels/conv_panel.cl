@@ -11,11 +11,14 @@
 //   TRANSPOSED  one phase of a transposed convolution: stride and dilation are 1, taps are counted backwards, and stride is
 //               the step from tap to tap among the weights
 //   PAIRS       see conv.clh; T_SRC=U32
+//   LINE, STEP  few numbers, those of a row of taps, which is one stretch of memory, and from pixel to pixel of a row; no
+//               groups
 // check: -DT_SRC=F32 -DT_BIAS=F32 -DT_DST=F32 -DV=16 -DP=14 -DNB=2
 // check: -DT_SRC=F16 -DT_BIAS=F32 -DT_DST=BF16 -DV=8 -DP=6 -DNB=1 -DINDEX64
 // check: -DT_SRC=F32 -DT_BIAS=F32 -DT_DST=F32 -DV=8 -DP=8 -DNB=3 -DTRANSPOSED
 // check: -DT_SRC=F32 -DT_BIAS=F32 -DT_DST=F32 -DV=16 -DP=8 -DNB=3
 // check: -DT_SRC=F32 -DT_BIAS=F32 -DT_DST=F32 -DV=8 -DP=5 -DNB=2
+// check: -DT_SRC=F32 -DT_BIAS=F32 -DT_DST=F32 -DV=8 -DP=6 -DNB=2 -DLINE=9 -DSTEP=6
 // check: -DT_SRC=F32 -DT_BIAS=F32 -DT_DST=F32 -DV=4 -DP=1 -DNB=4 -DSTAGES=2 -DS1=OP_ADD(v0,y0) -DS2=OP_RELU(v1) -DOPERANDS=1 -DT_Y0=F32 -DY0_STEP=1
 // check: -DT_SRC=U32 -DT_BIAS=F32 -DT_DST=BF16 -DV=16 -DP=7 -DNB=4 -DPAIRS -DMODEL -DSTAGES=2 -DS1=OP_ADD(v0,y0) -DS2=OP_RELU(v1) -DOPERANDS=1 -DT_Y0=BF16 -DY0_STEP=1
 #include "conv.clh"
@@ -81,24 +84,26 @@
 // One channel: the fewer factors first, which stay in registers while the others pass. The compiler keeps this order, and
 // 12 sums, 4 vectors of weights and a pixel are more than 16 registers: a sum in memory takes twice the time of a product.
 #if NB > P && P > 1
-#define ADD_CHANNEL                                                                                                    \
+#define ADD_CHANNEL(PIXEL)                                                                                             \
     FACTORV x[P];                                                                                                      \
-    _Pragma("unroll") for (int p = 0; p < P; p++) x[p] = LOAD_PIXEL(pixel[p], c);                                      \
+    _Pragma("unroll") for (int p = 0; p < P; p++) x[p] = LOAD_PIXEL(PIXEL(p), c);                                      \
     _Pragma("unroll") for (int j = 0; j < NB; j++)                                                                     \
     {                                                                                                                  \
         const FACTORV w = LOAD_WEIGHTS(weight[j], c * 16);                                                             \
         _Pragma("unroll") for (int p = 0; p < P; p++) MULTIPLY(acc[p * NB + j], x[p], w);                              \
     }
 #else
-#define ADD_CHANNEL                                                                                                    \
+#define ADD_CHANNEL(PIXEL)                                                                                             \
     FACTORV w[NB];                                                                                                     \
     _Pragma("unroll") for (int j = 0; j < NB; j++) w[j] = LOAD_WEIGHTS(weight[j], c * 16);                             \
     _Pragma("unroll") for (int p = 0; p < P; p++)                                                                      \
     {                                                                                                                  \
-        const FACTORV x = LOAD_PIXEL(pixel[p], c);                                                                     \
+        const FACTORV x = LOAD_PIXEL(PIXEL(p), c);                                                                     \
         _Pragma("unroll") for (int j = 0; j < NB; j++) MULTIPLY(acc[p * NB + j], x, w[j]);                             \
     }
 #endif
+
+#define OWN_PIXEL(p) pixel[p]
 
 #ifdef FETCHES_NEXT
 #define CHANNELS_A_FETCH 64
@@ -124,13 +129,13 @@ static inline void accumulate(FLOATV acc[P * NB], __global const SRC_T *const pi
     for (int c = 0; c < count;) {
         fetch_next(next);
         for (const int end = min(c + CHANNELS_A_FETCH, count); c < end; c++) {
-            ADD_CHANNEL
+            ADD_CHANNEL(OWN_PIXEL)
         }
     }
 #else
     for (int c = 0; c < count; c++) {
         FETCH
-        ADD_CHANNEL
+        ADD_CHANNEL(OWN_PIXEL)
     }
 #endif
 }
@@ -226,6 +231,37 @@ static inline bool find_tap(const run_pixels *pixels, int z, int y, int x, int4 
     }
     return any(used);
 }
+
+#ifdef LINE
+#define NEXT_PIXEL(p) pixel + (p)*STEP
+// acc += all taps of P pixels that lie beside each other, all of whose taps read the image.
+static inline void accumulate_lines(FLOATV acc[P * NB], const run_pixels *pixels, __global const WEIGHT_T *const panel[NB],
+                                    __global const SRC_T *source, int4 taps, int4 dilation, idx4_t src_stride)
+{
+    __global const WEIGHT_T *weight[NB];
+#pragma unroll
+    for (int j = 0; j < NB; j++)
+        weight[j] = panel[j];
+    for (int kd = 0; kd < taps.x; kd++)
+        for (int kh = 0; kh < taps.y; kh++) {
+            __global const SRC_T *pixel = source + (pixels->corner[0].s0 + kd * dilation.x * src_stride.y +
+                                                    kh * dilation.y * src_stride.z);
+#pragma unroll 1
+            for (int c = 0; c < LINE; c++) {
+                ADD_CHANNEL(NEXT_PIXEL)
+            }
+#pragma unroll
+            for (int j = 0; j < NB; j++)
+                weight[j] += LINE * 16;
+        }
+}
+#define ADD_LINES                                                                                                      \
+    if (in_row >= 0 && all(pixels.inside))                                                                             \
+        accumulate_lines(acc, &pixels, panel, src + src_offset, taps, dilation, src_stride);                           \
+    else
+#else
+#define ADD_LINES
+#endif
 
 // What is asked for ahead goes by the addresses of the tap at hand.
 #ifdef FETCHES
@@ -437,6 +473,7 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void conv_panel(CONV_ARG
             FETCH_TILE
             begin_tile(acc, panel, weight + (weight_offset + group * weight_stride.y), bias + (bias_offset + c),
                        flags.y, m, dst_size.w, weight_stride.z);
+            ADD_LINES
             accumulate_taps(acc, &pixels, panel, (ulong)(src + (src_offset + (idx_t)group * src_size.w)), zeros,
                             src_size, taps, stride, dilation, src_stride, weight_stride.x PASS_FETCHED);
             store_tile(dst, acc, place, pixels.begin, pixels.end, c, dst_size.w - m PASS_SCALARS

@@ -221,6 +221,16 @@ static panel_share choose_share(const rnl_device *device, const rnl_conv_problem
     return share;
 }
 
+#define MOST_IN_LINE 24
+
+/* A row of taps is one stretch of few numbers, so that finding it takes as long as its products do: first layers. */
+static bool has_short_lines(const rnl_conv_problem *problem, const rnl_conv_tile *tile)
+{
+    return tile->vector == 8 && tile->pixels > 1 && !problem->transposed && !problem->pairs && problem->groups == 1 &&
+           problem->src_stride[3] == problem->channels && (problem->dilation[2] == 1 || problem->taps[2] == 1) &&
+           problem->channels * problem->taps[2] <= MOST_IN_LINE;
+}
+
 rnl_status rnl_conv_panel_append(rnl_step_list *list, const char *name, const void *data)
 {
     const rnl_conv_problem *problem = data;
@@ -238,6 +248,9 @@ rnl_status rnl_conv_panel_append(rnl_step_list *list, const char *name, const vo
         rnl_step_define(&step, "TRANSPOSED");
     if (problem->pairs)
         rnl_step_define(&step, "PAIRS");
+    if (has_short_lines(problem, tile))
+        rnl_step_define(&step, "LINE=%lld -DSTEP=%lld", (long long)(problem->channels * problem->taps[2]),
+                        (long long)(problem->stride[2] * problem->channels));
     rnl_conv_add_arguments(&step, problem, blocks_last, pixel_count(problem), share.runs, share.blocks);
     rnl_step_range(&step, 2, blocks_last ? (size_t[3]){runs, blocks, 1} : (size_t[3]){blocks, runs, 1},
                    (size_t[3]){1, 1, 1});
