@@ -60,7 +60,6 @@ START_TEST(strides_and_dilations)
 }
 END_TEST
 
-/* Rows of taps of few numbers, rows of pixels longer than a tile, and their ends. */
 START_TEST(first_layers)
 {
     static const conv_case tests[] = {
@@ -70,17 +69,15 @@ START_TEST(first_layers)
          .size = {9, 41},
          .taps = {3, 3},
          .stride = {2, 2},
-         .pad_begin = {1, 1},
-         .pad_end = {1, 1},
-         .bias = true},
+         .pad_begin = {1, 1}},
         {.batch = 1,
          .channels = 3,
          .filters = 64,
          .size = {20, 47},
          .taps = {7, 7},
          .stride = {2, 2},
-         .pad_begin = {3, 3}},
-        {.batch = 1, .channels = 1, .filters = 16, .size = {6, 30}, .taps = {5, 5}, .dilation = {2, 1}, .bias = true},
+         .pad_end = {3, 3}},
+        {.batch = 1, .channels = 1, .filters = 16, .size = {12, 30}, .taps = {5, 5}, .dilation = {2, 1}, .bias = true},
         {.batch = 3, .channels = 4, .filters = 24, .size = {5, 13}, .taps = {2, 1}, .dilation = {1, 3}},
         {.batch = 1, .channels = 2, .filters = 33, .size = {4, 29}, .taps = {3, 4}, .stride = {1, 3}, .slices = true},
     };
