@@ -165,13 +165,12 @@ static void start(process *it, const char *path)
     close(ends[1]);
 }
 
-/* One that is idle ends by itself when its socket does. */
+/* Not by the socket's end alone, which a child that somebody forked meanwhile would hold open. */
 static void end(process *it)
 {
     if (it->id == 0)
         return;
-    if (it->job != NO_JOB)
-        (void)kill(it->id, SIGKILL);
+    (void)kill(it->id, SIGKILL);
     close(it->socket);
     while (waitpid(it->id, NULL, 0) < 0 && errno == EINTR)
         ;
