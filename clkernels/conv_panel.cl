@@ -181,7 +181,15 @@ typedef struct run_pixels {
     int begin, end;
 } run_pixels;
 
-// inside: all taps of the pixel read the image. Pixels that are not there read none.
+// All taps of the pixel read the image.
+static inline INTL reads_inside(const run_pixels *pixels, int part, int4 src_size, int4 reach)
+{
+    return (part * L + LANE >= P) |
+           (IN_IMAGE(pixels->front[part], src_size.x - reach.x) & IN_IMAGE(pixels->top[part], src_size.y - reach.y) &
+            IN_IMAGE(pixels->left[part], src_size.z - reach.z));
+}
+
+// Pixels that are not there read none.
 static inline void set_part(run_pixels *pixels, int part, INTL n, INTL d, INTL h, INTL w, int4 src_size, int4 taps,
                             int4 stride, int4 dilation, int4 pad, idx4_t src_stride)
 {
@@ -194,8 +202,7 @@ static inline void set_part(run_pixels *pixels, int part, INTL n, INTL d, INTL h
     pixels->top[part] = h;
     pixels->left[part] = w;
     pixels->corner[part] = PLACES(src_stride, 0);
-    pixels->inside &= (number >= P) | (IN_IMAGE(d, src_size.x - reach.x) & IN_IMAGE(h, src_size.y - reach.y) &
-                                       IN_IMAGE(w, src_size.z - reach.z));
+    pixels->inside &= reads_inside(pixels, part, src_size, reach);
 }
 
 // To the next P pixels of the row that all are in.
@@ -203,16 +210,13 @@ static inline void advance(run_pixels *pixels, int4 src_size, int4 taps, int4 st
 {
     const int4 reach = (taps - 1) * dilation;
     const int columns = P * STRIDE(z);
-    INTL inside = -1;
+    pixels->inside = -1;
 #pragma unroll
     for (int part = 0; part < PARTS; part++) {
-        const INTL left = pixels->left[part] + columns, number = part * L + LANE;
-        inside &= (number >= P) | (IN_IMAGE(pixels->front[part], src_size.x - reach.x) &
-                                   IN_IMAGE(pixels->top[part], src_size.y - reach.y) & IN_IMAGE(left, src_size.z - reach.z));
-        pixels->left[part] = left;
+        pixels->left[part] += columns;
         pixels->corner[part] += columns * src_stride.w;
+        pixels->inside &= reads_inside(pixels, part, src_size, reach);
     }
-    pixels->inside = inside;
 }
 
 // Where tap (z, y, x) of each pixel is read, or `zeros`. False: it reaches no pixel.
@@ -311,6 +315,15 @@ static inline void accumulate_taps(FLOATV acc[P * NB], const run_pixels *pixels,
 #define UNROLL_SHORT_CHAIN
 #endif
 #define FIND_OPERAND(i) const idx_t at##i = place##i[p] + Y##i##_STEP * c;
+#define STORE_SUM(sum)                                                                                                 \
+    {                                                                                                                  \
+        const int c = channel + j * V;                                                                                 \
+        const FLOATV v0 = sum;                                                                                         \
+        FOR_OPERANDS(FIND_OPERAND)                                                                                     \
+        LOAD_OPERANDS                                                                                                  \
+        CHAIN                                                                                                          \
+        STOREV(T_DST, V, dst, place[p] + c, CHAIN_RESULT);                                                             \
+    }
 
 // Stores the results of channels from `channel` on, of which `count` are left; place: of each pixel's channel 0.
 static inline void store_tile(__global STORAGE(T_DST) *dst, const FLOATV acc[P * NB], const idx_t *place, int begin,
@@ -321,14 +334,8 @@ static inline void store_tile(__global STORAGE(T_DST) *dst, const FLOATV acc[P *
 #pragma unroll
         for (int p = 0; p < P; p++) {
 #pragma unroll
-            for (int j = 0; j < NB; j++) {
-                const int c = channel + j * V;
-                const FLOATV v0 = acc[p * NB + j];
-                FOR_OPERANDS(FIND_OPERAND)
-                LOAD_OPERANDS
-                CHAIN
-                STOREV(T_DST, V, dst, place[p] + c, CHAIN_RESULT);
-            }
+            for (int j = 0; j < NB; j++)
+                STORE_SUM(acc[p * NB + j])
         }
         return;
     }
@@ -340,14 +347,8 @@ static inline void store_tile(__global STORAGE(T_DST) *dst, const FLOATV acc[P *
     for (int p = begin; p < end; p++) {
         if (count >= V * NB) {
             UNROLL_SHORT_CHAIN
-            for (int j = 0; j < NB; j++) {
-                const int c = channel + j * V;
-                const FLOATV v0 = result[p * NB + j];
-                FOR_OPERANDS(FIND_OPERAND)
-                LOAD_OPERANDS
-                CHAIN
-                STOREV(T_DST, V, dst, place[p] + c, CHAIN_RESULT);
-            }
+            for (int j = 0; j < NB; j++)
+                STORE_SUM(result[p * NB + j])
             continue;
         }
         for (int j = 0; j < NB; j++) {

@@ -284,10 +284,11 @@ static rnl_status compile_all(work *all, rnl_compiled_fn compiled, void *user)
     return RNL_OK;
 }
 
-uint32_t rnl_compilers_wanted(const rnl_device *device, size_t programs)
+/* Processes for that many programs; less than two are of no use. */
+static uint32_t count_wanted(const rnl_device *device, size_t programs)
 {
     const char *wish = getenv("RUNNEL_COMPILERS"), *keeps = getenv("POCL_KERNEL_CACHE");
-    char path[PATH_MAX], *rest = NULL;
+    char *rest = NULL;
     if (!device->binaries_compile || programs < FEWEST_PROGRAMS || (keeps && strcmp(keeps, "0") == 0))
         return 0;
     unsigned long most = rnl_host_cpus();
@@ -300,7 +301,7 @@ uint32_t rnl_compilers_wanted(const rnl_device *device, size_t programs)
         most = MOST_PROCESSES;
     if (most > programs)
         most = programs;
-    return most < 2 || !find_worker(path) ? 0 : (uint32_t)most;
+    return (uint32_t)most;
 }
 
 rnl_status rnl_compilers_run(rnl_device *device, const rnl_compile_job *jobs, size_t count, uint64_t buffer_bytes,
@@ -308,7 +309,7 @@ rnl_status rnl_compilers_run(rnl_device *device, const rnl_compile_job *jobs, si
 {
     char path[PATH_MAX];
     work all = {.jobs = jobs, .count = count, .buffer_bytes = buffer_bytes};
-    const uint32_t wanted = rnl_compilers_wanted(device, count);
+    const uint32_t wanted = count_wanted(device, count);
     if (wanted < 2 || !find_worker(path) || pthread_mutex_trylock(&running) != 0)
         return RNL_OK;
     const uint64_t span = rnl_trace_start();

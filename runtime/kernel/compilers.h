@@ -25,15 +25,13 @@ void rnl_compile_job_add(rnl_compile_job *job, const char *kernel, const rnl_ran
 void rnl_compile_job_add_value(rnl_compile_job *job, const void *bytes, size_t size_bytes);
 void rnl_compile_job_add_buffer(rnl_compile_job *job, rnl_compile_arg kind);
 
-/* This many processes at most for that many programs; less than 2 where it is not worth it, or RUNNEL_COMPILERS=off. */
-uint32_t rnl_compilers_wanted(const rnl_device *device, size_t programs);
-
 /* The program is on the driver's disk now. An error ends it all. */
 typedef rnl_status (*rnl_compiled_fn)(void *user, rnl_program *program);
 
 /*
- * Calls `compiled` in this thread for each job that a process has done, in no order; the rest is left to the caller.
- * `buffer_bytes`: of the largest buffer that a kernel takes. One caller in a process at a time: others return at once.
+ * Calls `compiled` in this thread for each job that a process has done, in no order; the rest is left to the caller,
+ * all of it for less than three programs or two processors, and with RUNNEL_COMPILERS=off. `buffer_bytes`: of the
+ * largest buffer that a kernel takes. One caller in a process at a time: others return at once.
  */
 RNL_NODISCARD rnl_status rnl_compilers_run(rnl_device *device, const rnl_compile_job *jobs, size_t count,
                                            uint64_t buffer_bytes, rnl_compiled_fn compiled, void *user);

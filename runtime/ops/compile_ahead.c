@@ -50,38 +50,45 @@ static void add_kernels(rnl_compile_job *job, const rnl_step_list *list)
     }
 }
 
-/* The first is built here: where the driver has it on its disk, it has the others. */
-static rnl_status try_first(rnl_program *program, rnl_compiled_fn compiled, void *user, bool *out_is_new)
+/* *out_is_new: neither our cache nor the driver's disk had it. */
+static rnl_status build_here(rnl_program *program, rnl_compiled_fn compiled, void *user, bool *out_is_new)
 {
+    const bool was_built = rnl_program_is_built(program);
     const uint64_t begin = rnl_clock_ns();
     TRY(compiled(user, program));
-    *out_is_new = !rnl_program_from_cache(program) && rnl_clock_ns() - begin > READ_NS;
+    *out_is_new = !was_built && program->file && !rnl_program_from_cache(program) && rnl_clock_ns() - begin > READ_NS;
     return RNL_OK;
 }
 
-rnl_status rnl_compile_ahead(const rnl_step_list *list, rnl_program *const *programs, size_t count,
-                             uint64_t buffer_bytes, rnl_compiled_fn compiled, void *user)
+/* The first, whose kernels are not compiled yet, and those behind it that no disk has. */
+static rnl_status compile_beside(const rnl_step_list *list, rnl_program *const *programs, size_t count,
+                                 uint64_t buffer_bytes, rnl_compiled_fn compiled, void *user)
 {
     rnl_compile_job *jobs;
     size_t job_count = 0;
-    bool is_new = false;
-    if (rnl_compilers_wanted(list->device, count) < 2)
-        return RNL_OK;
     TRY(rnl_alloc(count, sizeof *jobs, &jobs));
     for (size_t i = 0; i < count; i++)
-        if (programs[i]->file && !rnl_program_is_built(programs[i]) && !rnl_program_is_on_disk(programs[i]))
+        if (i == 0 || (programs[i]->file && !rnl_program_is_built(programs[i]) && !rnl_program_is_on_disk(programs[i])))
             jobs[job_count++].program = programs[i];
-    rnl_status status = RNL_OK;
-    if (rnl_compilers_wanted(list->device, job_count) >= 2)
-        status = try_first(jobs[0].program, compiled, user, &is_new);
-    if (status == RNL_OK && is_new) {
-        (void)rnl_device_has_team(list->device); /* a range begins elsewhere where there is one: another variant */
-        for (size_t i = 0; i < job_count; i++)
-            add_kernels(&jobs[i], list);
-        status = rnl_compilers_run(list->device, jobs, job_count, buffer_bytes, compiled, user);
-    }
+    (void)rnl_device_has_team(list->device); /* a range begins elsewhere where there is one: another variant */
+    for (size_t i = 0; i < job_count; i++)
+        add_kernels(&jobs[i], list);
+    const rnl_status status = rnl_compilers_run(list->device, jobs, job_count, buffer_bytes, compiled, user);
     for (size_t i = 0; i < job_count; i++)
         rnl_text_free(&jobs[i].kernels);
     rnl_free(jobs);
     return status;
+}
+
+/* Until the first new one all are built here: with that the driver shows whether its disk has the others. */
+rnl_status rnl_compile_ahead(const rnl_step_list *list, rnl_program *const *programs, size_t count,
+                             uint64_t buffer_bytes, rnl_compiled_fn compiled, void *user)
+{
+    bool is_new = false;
+    for (size_t i = 0; i < count && list->device->binaries_compile && !is_new; i++) {
+        TRY(build_here(programs[i], compiled, user, &is_new));
+        if (is_new)
+            TRY(compile_beside(list, programs + i, count - i, buffer_bytes, compiled, user));
+    }
+    return RNL_OK;
 }

@@ -7,8 +7,9 @@
 #include "ops/op.h"
 
 /*
- * Of `programs`, those that are on no disk yet; calls `compiled` for each that was compiled so, which builds it (that
- * is reading, then). Does nothing where that is not worth it: compilers.h. `buffer_bytes`: at least what any slot has.
+ * On pocl; elsewhere it does nothing. Calls `compiled`, which builds, for `programs` in their order up to the first
+ * that is on no disk, and then for those that other processes have compiled. The rest is left to the caller, all of it
+ * where that is not worth it: compilers.h. `buffer_bytes`: at least what any slot has.
  */
 RNL_API RNL_NODISCARD rnl_status rnl_compile_ahead(const rnl_step_list *list, rnl_program *const *programs,
                                                    size_t count, uint64_t buffer_bytes, rnl_compiled_fn compiled,

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/instruction_rate.h"
-#include "base/clock.h"
 #include "base/log.h"
 #include "device/buffer.h"
-#include "ops/execute.h"
 #include "ops/instruction.h"
 #include "ops/step_build.h"
+#include "ops/timing.h"
 
 #define LANES 16
 #define SUMS 12 /* as in rate.cl */
@@ -29,17 +28,14 @@ static rnl_status append(rnl_step_list *list, const char *define)
 }
 
 /* The shortest of several, after one that compiles. */
-static rnl_status time_step(rnl_stream *stream, rnl_kernel_set *set, const rnl_step_list *list,
-                            const rnl_slot_memory *slot, uint64_t *out_ns)
+static rnl_status time_step(const rnl_step_place *place, const rnl_step_list *list, uint64_t *out_ns)
 {
     *out_ns = UINT64_MAX;
     for (int i = 0; i <= RUNS; i++) {
-        const uint64_t start = rnl_clock_ns();
-        TRY(rnl_step_enqueue(stream, set, list, 0, slot, 1));
-        TRY(rnl_stream_synchronize(stream));
-        const uint64_t ns = rnl_clock_ns() - start;
-        if (i > 0 && ns < *out_ns)
-            *out_ns = ns;
+        rnl_step_timer timer;
+        TRY(rnl_step_enqueue_timed(place, list, 0, true, &timer));
+        if (i > 0 && timer.ns < *out_ns)
+            *out_ns = timer.ns;
     }
     return RNL_OK;
 }
@@ -59,7 +55,8 @@ rnl_status rnl_rate_measure(rnl_device *device, const char *define, double *out_
     GOTO(rnl_kernel_set_create(device, &set));
     GOTO(rnl_buffer_create(device, RNL_MEMORY_DEVICE, LANES * sizeof(float), &buffer));
     const rnl_slot_memory slot = {.memory = buffer->memory};
-    GOTO(time_step(stream, set, &list, &slot, &ns));
+    const rnl_step_place place = {.stream = stream, .set = set, .slots = &slot, .slot_count = 1};
+    GOTO(time_step(&place, &list, &ns));
     *out_rate = per_lane * LANES * SUMS * (double)ROUNDS / ((double)(ns > 0 ? ns : 1) * 1e-9);
 done:
     rnl_buffer_release(buffer);

@@ -170,7 +170,7 @@ static void check_done_without(void)
     op_expect(RNL_OK, compile(build));
     check_no_children();
     ck_assert_uint_eq(count_beside(), before);
-    ck_assert_uint_le(built, 1);
+    ck_assert_uint_eq(built, is_pocl() ? 1 : 0); /* which showed that the others are new */
     op_run();
 }
 
@@ -205,7 +205,6 @@ START_TEST(they_can_be_turned_off)
     setenv("RUNNEL_COMPILERS", "off", 1);
     check_done_without();
     setenv("RUNNEL_COMPILERS", "2", 1);
-    ck_assert_uint_eq(built, 0);
     check_results(true);
 }
 END_TEST
