@@ -260,6 +260,19 @@ class LifeTest(unittest.TestCase):
         del session, owner, future, closing
         self.gone(held)
 
+    def interrupted(self, call):
+        """Whether an interrupt reaches who calls; Python drops one that comes while it runs a destructor."""
+        timer = threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT))
+        try:
+            timer.start()
+            while timer.is_alive():
+                call()
+            return False
+        except KeyboardInterrupt:
+            return True
+        finally:
+            timer.join()
+
     def test_keyboard_interrupt(self):
         def compute(node, x):
             time.sleep(0.02)
@@ -270,12 +283,7 @@ class LifeTest(unittest.TestCase):
         with self.open(owner) as session:
             for call in (lambda: session.run(None, {"x": vector(3)}), lambda: session.profile({"x": vector(3)}),
                          lambda: self.open(owner).close()):
-                timer = threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT))
-                with self.assertRaises(KeyboardInterrupt):
-                    timer.start()
-                    for _ in range(1000):
-                        call()
-                timer.join()
+                self.assertTrue(any(self.interrupted(call) for _ in range(4)))
                 self.check(session)
 
     def test_far_down_a_stack(self):
