@@ -48,9 +48,20 @@ typedef FLOATV loose_vector __attribute__((aligned(4)));
 #define FETCH(row, floats)
 #endif
 // With 16 registers the next block of weights, which comes from memory, is asked for while several slabs pass by this one, a
-// part by each of them; a single slab asks for what is near.
+// part by each of them; a single slab asks for what is near. Rows of a slab, and where results go, are asked for outside of
+// the loop over terms, which has no register left.
 #if V == 8 && defined(CAN_FETCH)
 #define NEAR 512 // floats
+#define FETCH_NEXT(row) __builtin_prefetch((row) + 2 * terms), __builtin_prefetch((row) + 3 * terms);
+#define FETCH_RESULTS                                                                                                  \
+    if (ends < 4) {                                                                                                    \
+        _Pragma("unroll") for (int r = 0; r < R; r++)                                                                  \
+        {                                                                                                              \
+            __builtin_prefetch(dst + (place[r * PLACES_OF_ROW] + CHANNEL(m, 0) + right));                              \
+            if (OPERANDS > 0)                                                                                          \
+                __builtin_prefetch((__global const float *)FIRST_OPERAND(r));                                          \
+        }                                                                                                              \
+    }
 #define AHEAD , __global const SRC_T *later, int pace
 #define PASS_AHEAD , later + (s * terms * pace), pace
 #define FETCH_LATER __builtin_prefetch(later + c * pace, 0, 2);
@@ -60,6 +71,8 @@ typedef FLOATV loose_vector __attribute__((aligned(4)));
                                   : weight_at(m + V * NB, weight_stride.z);                                            \
     __global const SRC_T *later = count == 1 ? panel[0] + NEAR : weight + (weight_offset + following);
 #else
+#define FETCH_NEXT(row)
+#define FETCH_RESULTS
 #define AHEAD
 #define PASS_AHEAD
 #define FETCH_LATER
@@ -111,6 +124,8 @@ static inline void copy_rows(__global const SRC_T *upper, __global const SRC_T *
     for (int c = 0; c < terms; c += V) {
         const FLOATV a11 = LOADF(upper + c), a12 = LOADF(upper + c + terms);
         const FLOATV a21 = LOADF(lower + c), a22 = LOADF(lower + c + terms);
+        FETCH_NEXT(upper + c)
+        FETCH_NEXT(lower + c)
         __global float *at = to + ((c >> 4) * PIECE + (c & 15));
         FLOATV sums[STRASSEN_PRODUCTS];
         STRASSEN_LEFT(a11, a12, a21, a22, sums);
@@ -339,13 +354,13 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void conv_strassen(__glo
                         continue;
                     __global float *sums = slabs + (s * slab_floats + 7 * block_floats);
                     const int from = STEP_FROM(i, rows.whole), to = STEP_TO(i, rows.whole);
-                    const int ends = STEP_ENDS(i, rows.whole), a = rows.whole || i < 2 ? i : i - 5;
-                    const int right = (ends & 1) * 16;
-                    __global const idx_t *place = (__global const idx_t *)(sums + SUMS * SUM) +
-                                                  (ends < 2 ? 0 : R * PLACES_OF_ROW);
+                    const int ends = STEP_ENDS(i, rows.whole), right = (ends & 1) * 16;
+                    const int a = rows.whole || i < 2 ? i : i - 5;
+                    __global const idx_t *place = (__global idx_t *)(sums + SUMS * SUM) + (ends < 2 ? 0 : R * PLACES_OF_ROW);
                     for (int r = 0; r < ROWS; r++)
                         target.row[r] = r < R ? (ulong)(dst + (place[r * PLACES_OF_ROW] + CHANNEL(m, 0) + right))
                                               : FIRST_OPERAND(r % R);
+                    FETCH_RESULTS
                     multiply(slabs + (s * slab_floats + a * block_floats), panel, terms, from < SUMS,
                              sums + (from & 3) * SUM, sums + to * SUM, ends < 4 ? &target : &next PASS_AHEAD);
                     if (rows.whole && i == 5)

@@ -28,6 +28,7 @@ static const strassen_block blocks[] = {{16, 8, 3}, {16, 6, 4}, {16, 14, 2}, {8,
 #define GAIN 1.03                /* over plain products, to be worth more memory */
 #define FEW_WEIGHTS (512 * 1024) /* bytes that stay in a core's cache while slabs pass one by one */
 #define MANY_FLOATS (512 * 1024) /* of slabs that pass together */
+#define NARROW_TOGETHER 3        /* slabs; with more, a second cache of 512 KiB loses them to the weights */
 
 /*
  * What parts of the work take, in cycles, where a cycle does one vector's multiply-adds. A tile of plain products
@@ -100,7 +101,8 @@ static void choose_together(const rnl_conv_problem *problem, strassen_plan *plan
     const int64_t terms = problem->channels / 2, width = block->vectors * block->vector;
     const int64_t weights = plan->share_blocks * width * PRODUCTS * terms * (int64_t)sizeof(float);
     plan->slab_floats = (PRODUCTS * terms + SUMS * width + PLACES) * block->rows;
-    const int64_t fit = MANY_FLOATS / plan->slab_floats > 0 ? MANY_FLOATS / plan->slab_floats : 1;
+    const int64_t many = MANY_FLOATS / plan->slab_floats > 0 ? MANY_FLOATS / plan->slab_floats : 1;
+    const int64_t fit = block->vector == NARROW ? NARROW_TOGETHER : many;
     plan->together = weights <= FEW_WEIGHTS ? 1 : fit < plan->share_slabs ? fit : plan->share_slabs;
 }
 
