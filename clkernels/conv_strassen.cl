@@ -47,11 +47,27 @@ typedef FLOATV loose_vector __attribute__((aligned(4)));
 #else
 #define FETCH(row, floats)
 #endif
-// With 16 registers the next block of weights, which comes from memory, is asked for while several slabs pass by this one, a
-// part by each of them; a single slab asks for what is near. Rows of a slab, and where results go, are asked for outside of
-// the loop over terms, which has no register left.
-#if V == 8 && defined(CAN_FETCH)
+// The next block of weights, which comes from memory, is asked for while several slabs pass by this one, a part by each of
+// them; a single slab asks for what is near.
+#if V >= 8 && defined(CAN_FETCH)
 #define NEAR 512 // floats
+#define AHEAD , __global const SRC_T *later, int pace
+#define PASS_AHEAD , later + (s * terms * pace), pace
+#define FETCH_LATER __builtin_prefetch(later + c * pace, 0, 2);
+#define FIND_LATER                                                                                                     \
+    const int pace = (V * NB + count - 1) / count;                                                                     \
+    const idx_t following = i < 6 ? weight_at(m, weight_stride.z) + (i + 1) * weight_stride.x                          \
+                                  : weight_at(m + V * NB, weight_stride.z);                                            \
+    __global const SRC_T *later = count == 1 ? panel[0] + NEAR : weight + (weight_offset + following);
+#else
+#define AHEAD
+#define PASS_AHEAD
+#define FETCH_LATER
+#define FIND_LATER
+#endif
+// With 16 registers rows of a slab, and where results go, are asked for outside of the loop over terms, which has no register
+// left.
+#if V == 8 && defined(CAN_FETCH)
 #define FETCH_NEXT(row) __builtin_prefetch((row) + 2 * terms), __builtin_prefetch((row) + 3 * terms);
 #define FETCH_RESULTS                                                                                                  \
     if (ends < 4) {                                                                                                    \
@@ -62,21 +78,9 @@ typedef FLOATV loose_vector __attribute__((aligned(4)));
                 __builtin_prefetch((__global const float *)FIRST_OPERAND(r));                                          \
         }                                                                                                              \
     }
-#define AHEAD , __global const SRC_T *later, int pace
-#define PASS_AHEAD , later + (s * terms * pace), pace
-#define FETCH_LATER __builtin_prefetch(later + c * pace, 0, 2);
-#define FIND_LATER                                                                                                     \
-    const int pace = (16 + count - 1) / count;                                                                         \
-    const idx_t following = i < 6 ? weight_at(m, weight_stride.z) + (i + 1) * weight_stride.x                          \
-                                  : weight_at(m + V * NB, weight_stride.z);                                            \
-    __global const SRC_T *later = count == 1 ? panel[0] + NEAR : weight + (weight_offset + following);
 #else
 #define FETCH_NEXT(row)
 #define FETCH_RESULTS
-#define AHEAD
-#define PASS_AHEAD
-#define FETCH_LATER
-#define FIND_LATER
 #endif
 typedef struct fetched {
     ulong row[ROWS];        // where rows begin
@@ -162,7 +166,7 @@ static inline void multiply(__global const float *slab, __global const SRC_T *co
             const FLOATV x = (FLOATV)(row[r * 16]);
 #pragma unroll
             for (int j = 0; j < NB; j++)
-                acc[r * NB + j] = fma(x, w[j], acc[r * NB + j]);
+                ADD_PRODUCT(V, acc[r * NB + j], x, w[j]);
         }
     }
 #pragma unroll

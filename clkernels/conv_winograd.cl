@@ -137,6 +137,13 @@ static inline void turn_tile(__global const SRC_T *pixel[36], int channels, __gl
 #define FETCH_STEP
 #endif
 
+// Of 32 registers one is missing for the last vector of weights where sums, the other ones and a pixel take them all.
+#if V == 16 && R * NB + NB == 32 && defined(ADD_PRODUCT_AT)
+#define ADD_LAST(sum, x, w, at) ADD_PRODUCT_AT(sum, x, at)
+#else
+#define ADD_LAST(sum, x, w, at) ADD_PRODUCT(V, sum, x, w)
+#endif
+
 // One matrix of a slab times one of the weights: `pieces` of 16 channels. Sums of 64 channels are added up in memory: one
 // sum over all of them would have twice the error.
 static inline void multiply(__global const float *slab, __global const float *const weight[NB], int pieces,
@@ -160,8 +167,9 @@ static inline void multiply(__global const float *slab, __global const float *co
                 for (int r = 0; r < R; r++) {
                     const FLOATV x = (FLOATV)(slab[piece * PIECE + r * 16 + c]);
 #pragma unroll
-                    for (int j = 0; j < NB; j++)
-                        acc[r * NB + j] = fma(x, w[j], acc[r * NB + j]);
+                    for (int j = 0; j < NB - 1; j++)
+                        ADD_PRODUCT(V, acc[r * NB + j], x, w[j]);
+                    ADD_LAST(acc[r * NB + NB - 1], x, w[NB - 1], weight[NB - 1] + (piece * 16 + c) * 16);
                 }
             }
         }
