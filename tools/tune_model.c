@@ -11,7 +11,7 @@
 static bool show(void *user, size_t done, size_t total)
 {
     (void)user;
-    rnl_console_step("tuning: run", done, total);
+    rnl_console_step("tuning run", done, total);
     return true;
 }
 

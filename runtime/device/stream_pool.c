@@ -136,11 +136,13 @@ static void drop_failed(slot *it)
     it->stream = NULL;
 }
 
+/* The first batch's, though a later one may be seen to fail before it. */
 static void keep_failure(rnl_stream_pool *pool, uint64_t number)
 {
     if (pool->failure.status != RNL_OK) {
         pool->more_failed++;
-        return;
+        if (number > pool->failed_batch)
+            return;
     }
     pool->failure = *rnl_last_error();
     pool->failed_batch = number;

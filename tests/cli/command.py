@@ -19,6 +19,7 @@ from onnx import TensorProto, helper
 
 ROOT = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
 COMMAND = os.environ.get("RUNNEL_COMMAND", os.path.join(ROOT, "build", "release", "runnel"))
+PROGRESS = r"(?!runnel:)[a-z0-9_: ]+ \d+ of \d+(: |$)"  # a line every two seconds where there is no terminal
 CODES = {
     "float32": TensorProto.FLOAT, "uint8": TensorProto.UINT8, "int8": TensorProto.INT8, "uint16": TensorProto.UINT16,
     "int16": TensorProto.INT16, "int32": TensorProto.INT32, "int64": TensorProto.INT64, "bool": TensorProto.BOOL,
@@ -33,7 +34,7 @@ class Result:
     def __init__(self, code, stdout, stderr):
         self.code, self.stdout, self.stderr = code, stdout, stderr
         self.lines = stdout.splitlines()
-        self.messages = [line for line in stderr.splitlines() if not re.match(r"[a-z0-9 ]+ \d+ of \d+(: |$)", line)]
+        self.messages = [line for line in stderr.splitlines() if not re.match(PROGRESS, line)]
 
     def line(self, start):
         """The one line of stdout that starts so."""
