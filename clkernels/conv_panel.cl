@@ -19,6 +19,7 @@
 // check: -DT_SRC=F32 -DT_BIAS=F32 -DT_DST=F32 -DV=16 -DP=8 -DNB=3
 // check: -DT_SRC=F32 -DT_BIAS=F32 -DT_DST=F32 -DV=8 -DP=5 -DNB=2
 // check: -DT_SRC=F32 -DT_BIAS=F32 -DT_DST=F32 -DV=8 -DP=6 -DNB=2 -DLINE=9 -DSTEP=6
+// check: -DT_SRC=F32 -DT_BIAS=F32 -DT_DST=F32 -DV=16 -DP=7 -DNB=4 -DLINE=21 -DSTEP=6 -DSTAGES=1 -DS1=OP_RELU(v0)
 // check: -DT_SRC=F32 -DT_BIAS=F32 -DT_DST=F32 -DV=4 -DP=1 -DNB=4 -DSTAGES=2 -DS1=OP_ADD(v0,y0) -DS2=OP_RELU(v1) -DOPERANDS=1 -DT_Y0=F32 -DY0_STEP=1
 // check: -DT_SRC=U32 -DT_BIAS=F32 -DT_DST=BF16 -DV=16 -DP=7 -DNB=4 -DPAIRS -DMODEL -DSTAGES=2 -DS1=OP_ADD(v0,y0) -DS2=OP_RELU(v1) -DOPERANDS=1 -DT_Y0=BF16 -DY0_STEP=1
 #include "conv.clh"
@@ -67,7 +68,7 @@
 #define FETCHED                                                                                                        \
     , ulong ahead, __global const STORAGE(T_DST) *dst, const idx_t *place, int channel FOR_OPERANDS(PLACED_OPERAND)
 #define PASS_FETCHED , ahead, dst, place, channel FOR_OPERANDS(PASS_OPERAND)
-#elif V == 8 && P == 5 && NB == 2 && !defined(TRANSPOSED) && defined(CAN_FETCH)
+#elif ((V == 8 && P == 5 && NB == 2) || (V == 16 && P == 7 && NB == 2)) && !defined(TRANSPOSED) && defined(CAN_FETCH)
 // A handful of pixels passes by weights that come from memory, block by block: each run asks for its part of the next block.
 // Elsewhere that costs more than it hides.
 #define FETCHES_NEXT
@@ -238,6 +239,20 @@ static inline bool find_tap(const run_pixels *pixels, int z, int y, int x, int4 
 
 #ifdef LINE
 #define NEXT_PIXEL(p) pixel + (p)*STEP
+#if defined(ADD_PRODUCT_AT) && P * NB + NB + 1 > 32 && NB > 1
+// Here nothing but factors is loaded, and there is time to load the last weights for each product.
+#define ADD_NUMBER                                                                                                     \
+    FLOATV w[NB - 1];                                                                                                  \
+    _Pragma("unroll") for (int j = 0; j < NB - 1; j++) w[j] = LOAD_WEIGHTS(weight[j], c * 16);                         \
+    _Pragma("unroll") for (int p = 0; p < P; p++)                                                                      \
+    {                                                                                                                  \
+        const FLOATV x = LOAD_PIXEL(NEXT_PIXEL(p), c);                                                                 \
+        _Pragma("unroll") for (int j = 0; j < NB - 1; j++) ADD_PRODUCT(V, acc[p * NB + j], x, w[j]);                   \
+        ADD_PRODUCT_AT(acc[p * NB + NB - 1], x, weight[NB - 1] + c * 16);                                              \
+    }
+#else
+#define ADD_NUMBER ADD_CHANNEL(NEXT_PIXEL)
+#endif
 // acc += all taps of P pixels that lie beside each other, all of whose taps read the image.
 static inline void accumulate_lines(FLOATV acc[P * NB], const run_pixels *pixels, __global const WEIGHT_T *const panel[NB],
                                     __global const SRC_T *source, int4 taps, int4 dilation, idx4_t src_stride)
@@ -252,7 +267,7 @@ static inline void accumulate_lines(FLOATV acc[P * NB], const run_pixels *pixels
                                                     kh * dilation.y * src_stride.z);
 #pragma unroll 1
             for (int c = 0; c < LINE; c++) {
-                ADD_CHANNEL(NEXT_PIXEL)
+                ADD_NUMBER
             }
 #pragma unroll
             for (int j = 0; j < NB; j++)
@@ -329,7 +344,7 @@ static inline void accumulate_taps(FLOATV acc[P * NB], const run_pixels *pixels,
 static inline void store_tile(__global STORAGE(T_DST) *dst, const FLOATV acc[P * NB], const idx_t *place, int begin,
                               int end, int channel, int count CHAIN_SCALARS FOR_OPERANDS(PLACED_OPERAND))
 {
-#if V == 8 && STAGES <= 1 // each of these is compiled
+#if V >= 8 && STAGES <= V / 8 // each of these is compiled
     if (begin == 0 && end == P && count >= V * NB) {
 #pragma unroll
         for (int p = 0; p < P; p++) {
@@ -373,7 +388,7 @@ static inline void store_tile(__global STORAGE(T_DST) *dst, const FLOATV acc[P *
 #else
 #define PASS_SCALARS
 #endif
-#define ADVANCES (V == 8) // as measured; unknown with other registers
+#define ADVANCES (V >= 8) // as measured; unknown with shorter registers
 #define ADVANCE_PLACES(places, stride) STOREL(PASTE2_(vload, L)(part, places) + P * (stride).w, places, part);
 #define ADVANCE_OPERAND(i) ADVANCE_PLACES(place##i, stride_y##i)
 #define ADVANCE_ALL_PLACES                                                                                             \

@@ -143,8 +143,10 @@ static rnl_status find_block(rnl_planner *planner, const rnl_readers *readers, u
         return RNL_OK;
     TRY(find_before(planner, readers, index, &before));
     TRY(find_behind(planner, readers, index, &behind));
-    if (!try_block(planner, &block, before, behind) && !try_block(planner, &block, before, RNL_NO_NODE) &&
-        !try_block(planner, &block, RNL_NO_NODE, behind))
+    /* With the convolution behind it each thread gets pixels; with the one before, channels, which seldom divide as
+     * well. */
+    if (!try_block(planner, &block, before, behind) && !try_block(planner, &block, RNL_NO_NODE, behind) &&
+        !try_block(planner, &block, before, RNL_NO_NODE))
         return RNL_OK;
     TRY(rnl_zone_alloc(planner->zone, 1, sizeof *kept, &kept));
     *kept = block;

@@ -18,13 +18,14 @@ typedef struct panel_tile {
 
 static const panel_tile tiles[] = {
     {16, {16, 4, 7}}, {16, {16, 2, 14}}, {16, {16, 1, 28}}, {16, {16, 4, 1}}, {16, {16, 3, 8}}, {16, {8, 3, 8}},
-    {16, {8, 1, 14}}, {8, {8, 2, 6}},    {8, {8, 4, 3}},    {8, {8, 1, 12}},  {8, {8, 4, 1}},   {8, {8, 2, 5}},
-    {4, {4, 2, 6}},   {4, {4, 4, 3}},    {4, {4, 1, 12}},   {4, {4, 4, 1}},
+    {16, {8, 1, 14}}, {16, {16, 2, 7}},  {8, {8, 2, 6}},    {8, {8, 4, 3}},   {8, {8, 1, 12}},  {8, {8, 4, 1}},
+    {8, {8, 2, 5}},   {4, {4, 2, 6}},    {4, {4, 4, 3}},    {4, {4, 1, 12}},  {4, {4, 4, 1}},
 };
 #define FEW_PIXELS 8    /* of a whole batch: for these there is a tile that others do without, to be fewer programs */
 #define MOST_EXACT 64   /* pixels */
 #define WORTHWHILE 0.92 /* of an earlier tile's cost: a model does with fewer programs then */
 #define EXACT 0.95      /* the same for a tile that is for few pixels and leaves hardly any over */
+#define NARROW 1.1      /* the same for a tile whose weights come as they are needed */
 #define ROOMY 0.97      /* the same of a tight tile's, for one that leaves registers free */
 #define NEAR_WEIGHTS (128 * 1024) /* bytes of them that stay in a second cache beside pixels and results */
 #define MOST_TOGETHER 4
@@ -46,11 +47,22 @@ static bool is_exact(const panel_tile *it)
     return it->tile.vector == 8 && it->tile.pixels == 5;
 }
 
+/*
+ * A tile of long registers for a handful of rows whose weights come from memory: those of two of its blocks stay in a
+ * second cache, so that one can be asked for while the other is multiplied.
+ */
+static bool is_narrow(const panel_tile *it)
+{
+    return it->tile.vector == 16 && it->tile.pixels == 7 && it->tile.vectors == 2;
+}
+
 /* A tile for what reads its weights from memory, for few pixels; others do without it, to be fewer programs. */
 static bool is_eligible(const rnl_conv_problem *problem, const panel_tile *it)
 {
     if (is_exact(it))
         return pixel_count(problem) <= MOST_EXACT;
+    if (is_narrow(it))
+        return pixel_count(problem) > FEW_PIXELS && pixel_count(problem) <= MOST_EXACT && !weights_fit(problem);
     return it->tile.vector != 16 || it->tile.pixels != FEW_PIXELS || it->tile.vectors > 2 ||
            (pixel_count(problem) <= FEW_PIXELS && !weights_fit(problem));
 }
@@ -100,7 +112,8 @@ static const panel_tile *choose_tile(const rnl_device *device, const rnl_conv_pr
         const double cost = (double)tile_cost(problem, it) * (double)tile_runs(problem, &it->tile) *
                             (double)tile_blocks(problem, &it->tile);
         const bool relieves = best && is_tight(&best->tile) && !is_tight(&it->tile) && it->tile.vectors == 3;
-        if (!best || cost < (relieves ? ROOMY : is_exact(it) ? EXACT : WORTHWHILE) * best_cost) {
+        const double enough = is_narrow(it) ? NARROW : relieves ? ROOMY : is_exact(it) ? EXACT : WORTHWHILE;
+        if (!best || cost < enough * best_cost) {
             best = it;
             best_cost = cost;
         }
@@ -226,7 +239,7 @@ static panel_share choose_share(const rnl_device *device, const rnl_conv_problem
 /* A row of taps is one stretch of few numbers, so that finding it takes as long as its products do: first layers. */
 static bool has_short_lines(const rnl_conv_problem *problem, const rnl_conv_tile *tile)
 {
-    return tile->vector == 8 && tile->pixels > 1 && !problem->transposed && !problem->pairs && problem->groups == 1 &&
+    return tile->vector >= 8 && tile->pixels > 1 && !problem->transposed && !problem->pairs && problem->groups == 1 &&
            problem->src_stride[3] == problem->channels && (problem->dilation[2] == 1 || problem->taps[2] == 1) &&
            problem->channels * problem->taps[2] <= MOST_IN_LINE;
 }
