@@ -5,13 +5,6 @@
 #include "support/op_bench.h"
 #include <math.h>
 
-static void run_all(const conv_case *tests, size_t count)
-{
-    for (size_t i = 0; i < count; ++i)
-        conv_case_run(&tests[i]);
-}
-#define RUN_ALL(tests) run_all(tests, sizeof(tests) / sizeof *(tests))
-
 START_TEST(channel_counts)
 {
     static const int64_t counts[] = {1, 3, 4, 7, 15, 16, 17, 33, 70};
@@ -81,7 +74,7 @@ START_TEST(first_layers)
         {.batch = 3, .channels = 4, .filters = 24, .size = {5, 13}, .taps = {2, 1}, .dilation = {1, 3}},
         {.batch = 1, .channels = 2, .filters = 33, .size = {4, 29}, .taps = {3, 4}, .stride = {1, 3}, .slices = true},
     };
-    RUN_ALL(tests);
+    CONV_RUN_ALL(tests);
 }
 END_TEST
 
@@ -95,7 +88,7 @@ START_TEST(single_taps)
         {.batch = 2, .channels = 6, .filters = 40, .size = {1, 1}, .taps = {1, 1}},
         {.batch = 17, .channels = 300, .filters = 10, .size = {1, 1}, .taps = {1, 1}, .bias = true},
     };
-    RUN_ALL(tests);
+    CONV_RUN_ALL(tests);
 }
 END_TEST
 
@@ -116,11 +109,11 @@ START_TEST(many_weights)
     const uint32_t width = op_device()->vector_width;
     if (op_small())
         return;
-    RUN_ALL(tests);
+    CONV_RUN_ALL(tests);
     if (width == 16)
         return;
     op_device()->vector_width = 16; /* a tile of its own, whatever the device's registers are */
-    RUN_ALL(tests);
+    CONV_RUN_ALL(tests);
     op_device()->vector_width = width;
 }
 END_TEST
@@ -133,99 +126,7 @@ START_TEST(groups)
         {.batch = 2, .channels = 10, .filters = 5, .groups = 5, .size = {4, 9}, .taps = {3, 1}, .stride = {2, 1}},
         {.batch = 1, .channels = 66, .filters = 66, .groups = 2, .size = {3, 8}, .taps = {1, 1}, .bias = true},
     };
-    RUN_ALL(tests);
-}
-END_TEST
-
-START_TEST(depthwise)
-{
-    static const conv_case tests[] = {
-        {.batch = 1, .channels = 1, .filters = 1, .groups = 1, .size = {7, 7}, .taps = {3, 3}, .pad_begin = {1, 1}},
-        {.batch = 2, .channels = 3, .filters = 3, .groups = 3, .size = {7, 7}, .taps = {3, 3}, .bias = true},
-        {.batch = 1, .channels = 7, .filters = 7, .groups = 7, .size = {9, 7}, .taps = {3, 3}, .slices = true},
-        {.batch = 1, .channels = 17, .filters = 17, .groups = 17, .size = {9, 15}, .taps = {5, 3}, .stride = {2, 2}},
-        {.batch = 1,
-         .channels = 33,
-         .filters = 33,
-         .groups = 33,
-         .size = {9, 6},
-         .taps = {3, 3},
-         .dilation = {2, 2},
-         .pad_begin = {2, 2},
-         .pad_end = {1, 2},
-         .bias = true},
-        {.batch = 1,
-         .channels = 24,
-         .filters = 24,
-         .groups = 24,
-         .size = {9, 3},
-         .taps = {3, 3},
-         .pad_end = {1, 1},
-         .dtype = RNL_F16,
-         .bias = true},
-        {.batch = 1, .channels = 5, .filters = 10, .groups = 5, .size = {7, 7}, .taps = {3, 3}, .bias = true},
-        {.batch = 1, .channels = 19, .filters = 57, .groups = 19, .size = {4, 8}, .taps = {3, 3}, .pad_begin = {1, 1}},
-        {.spatial = 1,
-         .batch = 2,
-         .channels = 20,
-         .filters = 20,
-         .groups = 20,
-         .size = {30},
-         .taps = {7},
-         .pad_begin = {3},
-         .pad_end = {3},
-         .dtype = RNL_BF16},
-        {.spatial = 3,
-         .batch = 2,
-         .channels = 18,
-         .filters = 18,
-         .groups = 18,
-         .size = {4, 3, 5},
-         .taps = {3, 2, 3},
-         .pad_begin = {1, 0, 1},
-         .pad_end = {1, 1, 0},
-         .stride = {1, 1, 2},
-         .bias = true},
-    };
-    RUN_ALL(tests);
-}
-END_TEST
-
-/* Rows of a few tiles, inside of the image and at its sides. */
-START_TEST(depthwise_rows)
-{
-    static const conv_case tests[] = {
-        {.batch = 2,
-         .channels = 17,
-         .filters = 17,
-         .groups = 17,
-         .size = {6, 29},
-         .taps = {5, 5},
-         .pad_begin = {2, 2},
-         .pad_end = {2, 1},
-         .bias = true},
-        {.batch = 1,
-         .channels = 24,
-         .filters = 24,
-         .groups = 24,
-         .size = {7, 40},
-         .taps = {3, 3},
-         .stride = {2, 2},
-         .pad_begin = {1, 1},
-         .slices = true},
-        {.batch = 1,
-         .channels = 9,
-         .filters = 9,
-         .groups = 9,
-         .size = {5, 57},
-         .taps = {3, 5},
-         .stride = {1, 2},
-         .pad_begin = {1, 4},
-         .pad_end = {1, 3}},
-        {.batch = 1, .channels = 40, .filters = 40, .groups = 40, .size = {8, 27}, .taps = {5, 3}, .stride = {2, 1}},
-    };
-    if (!op_small())
-        RUN_ALL(tests);
+    CONV_RUN_ALL(tests);
 }
 END_TEST
 
@@ -263,7 +164,7 @@ START_TEST(dimensions)
          .slices = true},
         {.spatial = 3, .batch = 2, .channels = 5, .filters = 9, .size = {3, 4, 5}, .taps = {1, 1, 1}},
     };
-    RUN_ALL(tests);
+    CONV_RUN_ALL(tests);
 }
 END_TEST
 
@@ -346,7 +247,7 @@ START_TEST(register_widths)
     const uint32_t width = op_device()->vector_width;
     for (uint32_t i = 4; i <= 16; i *= 2) {
         op_device()->vector_width = i;
-        RUN_ALL(tests);
+        CONV_RUN_ALL(tests);
     }
     op_device()->vector_width = width;
 }
@@ -491,8 +392,6 @@ int main(void)
     tcase_add_test(tests, single_taps);
     tcase_add_test(tests, many_weights);
     tcase_add_test(tests, groups);
-    tcase_add_test(tests, depthwise);
-    tcase_add_test(tests, depthwise_rows);
     tcase_add_test(tests, dimensions);
     tcase_add_test(tests, wide_indices);
     tcase_add_test(tests, half_types);

@@ -5,13 +5,6 @@
 
 #define TILED "conv:tiled"
 
-static void run_all(const conv_case *tests, size_t count)
-{
-    for (size_t i = 0; i < count; ++i)
-        conv_case_run(&tests[i]);
-}
-#define RUN_ALL(tests) run_all(tests, sizeof(tests) / sizeof *(tests))
-
 static void force_tiled(void)
 {
     setenv("RUNNEL_CONV", "tiled", 1);
@@ -80,7 +73,7 @@ START_TEST(forms)
         {.batch = 2, .channels = 8, .filters = 9, .size = {5, 6}, .taps = {3, 3}, .dtype = RNL_F16, .bias = true},
         {.batch = 2, .channels = 5, .filters = 9, .size = {5, 6}, .taps = {3, 3}, .dtype = RNL_BF16, .bias = true},
     };
-    RUN_ALL(tests);
+    CONV_RUN_ALL(tests);
 }
 END_TEST
 
@@ -103,7 +96,7 @@ START_TEST(chains)
          .chain = CONV_CHAIN_RESIDUAL | CONV_CHAIN_RELU,
          .slices = true},
     };
-    RUN_ALL(tests);
+    CONV_RUN_ALL(tests);
 }
 END_TEST
 
@@ -132,7 +125,7 @@ START_TEST(tiles)
         {.batch = 1, .channels = 75, .filters = 21, .size = {4, 4}, .taps = {3, 3}, .implementation = TILED},
     };
     if (!op_small())
-        RUN_ALL(tests);
+        CONV_RUN_ALL(tests);
 }
 END_TEST
 

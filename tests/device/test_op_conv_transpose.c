@@ -3,13 +3,6 @@
 #include "support/op_bench.h"
 #include <stdlib.h>
 
-static void run_all(const conv_case *tests, size_t count)
-{
-    for (size_t i = 0; i < count; ++i)
-        conv_case_run(&tests[i]);
-}
-#define RUN_ALL(tests) run_all(tests, sizeof(tests) / sizeof *(tests))
-
 START_TEST(strides_taps_and_dilations)
 {
     for (int64_t stride = 1; stride <= 3; ++stride)
@@ -88,7 +81,7 @@ static const conv_case size_cases[] = {
 
 START_TEST(sizes)
 {
-    RUN_ALL(size_cases);
+    CONV_RUN_ALL(size_cases);
 }
 END_TEST
 
@@ -164,7 +157,7 @@ static const conv_case group_cases[] = {
 
 START_TEST(groups_and_dimensions)
 {
-    RUN_ALL(group_cases);
+    CONV_RUN_ALL(group_cases);
 }
 END_TEST
 
@@ -182,7 +175,7 @@ END_TEST
 START_TEST(portable)
 {
     setenv("RUNNEL_CONV", "portable", 1);
-    RUN_ALL(size_cases);
+    CONV_RUN_ALL(size_cases);
     for (int i = 0; i < (op_small() ? 4 : 30); ++i) {
         op_seed(9000 + (uint64_t)i);
         const conv_case test = conv_case_random(true);

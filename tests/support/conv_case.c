@@ -397,6 +397,12 @@ void conv_case_run(const conv_case *given)
     op_reset();
 }
 
+void conv_cases_run(const conv_case *tests, size_t count)
+{
+    for (size_t i = 0; i < count; ++i)
+        conv_case_run(&tests[i]);
+}
+
 static int64_t pick(int64_t low, int64_t high)
 {
     return low + (int64_t)(op_random() % (uint64_t)(high - low + 1));

@@ -34,6 +34,8 @@ typedef struct conv_case {
 } conv_case;
 
 void conv_case_run(const conv_case *test);
+void conv_cases_run(const conv_case *tests, size_t count);
+#define CONV_RUN_ALL(tests) conv_cases_run(tests, sizeof(tests) / sizeof *(tests))
 /* Small, of every kind, the same in each run. */
 conv_case conv_case_random(bool transposed);
 
