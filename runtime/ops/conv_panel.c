@@ -29,16 +29,23 @@ static const panel_tile tiles[] = {
 #define ROOMY 0.97      /* the same of a tight tile's, for one that leaves registers free */
 #define NEAR_WEIGHTS (128 * 1024) /* bytes of them that stay in a second cache beside pixels and results */
 #define MOST_TOGETHER 4
+#define FAR_WEIGHTS (1024 * 1024) /* bytes of them that come from beyond a second cache */
+#define MANY_TERMS 512
 
 static int64_t pixel_count(const rnl_conv_problem *problem)
 {
     return problem->batch * problem->dst_size[0] * problem->dst_size[1] * problem->dst_size[2];
 }
 
+static int64_t weight_bytes(const rnl_conv_problem *problem)
+{
+    return problem->weight_stride[3] * (int64_t)rnl_dtype_bytes(problem->weight->dtype);
+}
+
 /* Where the weights stay in the cache, all of them pass for each pixel, else all pixels for each block of channels. */
 static bool weights_fit(const rnl_conv_problem *problem)
 {
-    return problem->weight_stride[3] * (int64_t)rnl_dtype_bytes(problem->weight->dtype) <= 384 * 1024;
+    return weight_bytes(problem) <= 384 * 1024;
 }
 
 /* For a handful of rows, as 7x7 pixels are, of which tiles of 6 leave 5 over. */
@@ -56,13 +63,21 @@ static bool is_narrow(const panel_tile *it)
     return it->tile.vector == 16 && it->tile.pixels == 7 && it->tile.vectors == 2;
 }
 
+/* Fewer weights, or of few terms, come without being asked for, and a program is saved. */
+static bool needs_narrow(const rnl_conv_problem *problem)
+{
+    const int64_t terms = problem->taps[0] * problem->taps[1] * problem->taps[2] * problem->channels;
+    return pixel_count(problem) > FEW_PIXELS && pixel_count(problem) <= MOST_EXACT && terms >= MANY_TERMS &&
+           weight_bytes(problem) >= FAR_WEIGHTS;
+}
+
 /* A tile for what reads its weights from memory, for few pixels; others do without it, to be fewer programs. */
 static bool is_eligible(const rnl_conv_problem *problem, const panel_tile *it)
 {
     if (is_exact(it))
         return pixel_count(problem) <= MOST_EXACT;
     if (is_narrow(it))
-        return pixel_count(problem) > FEW_PIXELS && pixel_count(problem) <= MOST_EXACT && !weights_fit(problem);
+        return needs_narrow(problem);
     return it->tile.vector != 16 || it->tile.pixels != FEW_PIXELS || it->tile.vectors > 2 ||
            (pixel_count(problem) <= FEW_PIXELS && !weights_fit(problem));
 }

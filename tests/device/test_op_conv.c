@@ -97,6 +97,7 @@ START_TEST(many_weights)
 {
     static const conv_case tests[] = {
         {.batch = 1, .channels = 230, .filters = 470, .size = {3, 7}, .taps = {1, 1}, .bias = true},
+        {.batch = 1, .channels = 530, .filters = 500, .size = {5, 4}, .taps = {1, 1}, .bias = true},
         {.batch = 2, .channels = 300, .filters = 1071, .groups = 3, .size = {2, 5}, .taps = {1, 1}, .slices = true},
         {.batch = 1,
          .channels = 70,
