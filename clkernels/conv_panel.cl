@@ -44,7 +44,9 @@
 // products are computed, a line of memory a step: hardware foresees none of that, since each pixel is elsewhere. Only
 // where a step is long enough to hide it.
 #if V == 16 && P * NB >= 24 && defined(CAN_FETCH)
-#define FETCHES
+#define FETCHES 1
+#else
+#define FETCHES 0
 #endif
 // With 16 registers an instruction a step costs more than it hides: only what a tile adds is asked for, when it begins.
 #if V == 8 && P * NB >= 12 && defined(CAN_FETCH)
@@ -57,7 +59,7 @@
 #else
 #define FETCH_TILE
 #endif
-#ifdef FETCHES
+#if FETCHES
 #define FETCH_AT(i) ((i) & (PARTS * L - 1))
 #define FETCH_OPERAND(i)                                                                                               \
     __builtin_prefetch(operand##i + (place##i[FETCH_AT(c / NB)] + Y##i##_STEP * (channel + c % NB * V)));
@@ -248,7 +250,10 @@ static inline bool find_tap(const run_pixels *pixels, int z, int y, int x, int4 
     {                                                                                                                  \
         const FLOATV x = LOAD_PIXEL(NEXT_PIXEL(p), c);                                                                 \
         _Pragma("unroll") for (int j = 0; j < NB - 1; j++) ADD_PRODUCT(V, acc[p * NB + j], x, w[j]);                   \
-        ADD_PRODUCT_AT(acc[p * NB + NB - 1], x, weight[NB - 1] + c * 16);                                              \
+        if (sizeof(WEIGHT_T) == sizeof(float))                                                                         \
+            ADD_PRODUCT_AT(acc[p * NB + NB - 1], x, weight[NB - 1] + c * 16);                                          \
+        else                                                                                                           \
+            ADD_PRODUCT(V, acc[p * NB + NB - 1], x, LOAD_WEIGHTS(weight[NB - 1], c * 16));                             \
     }
 #else
 #define ADD_NUMBER ADD_CHANNEL(NEXT_PIXEL)
@@ -282,13 +287,6 @@ static inline void accumulate_lines(FLOATV acc[P * NB], const run_pixels *pixels
 #define ADD_LINES
 #endif
 
-// What is asked for ahead goes by the addresses of the tap at hand.
-#ifdef FETCHES
-#define FINDS_ALL_TAPS true
-#else
-#define FINDS_ALL_TAPS false
-#endif
-
 // acc += all taps. Where no tap falls into padding all are as far from the first one for each pixel; where moreover a row
 // of taps is one stretch of memory, that is read as one tap.
 static inline void accumulate_taps(FLOATV acc[P * NB], const run_pixels *pixels, __global const SRC_T *const panel[NB],
@@ -306,7 +304,8 @@ static inline void accumulate_taps(FLOATV acc[P * NB], const run_pixels *pixels,
         __global const SRC_T *pixel[P], *weights[NB];
         const int z = kd * DILATION(x), y = kh * DILATION(y), x = kw * DILATION(z);
         idx_t further = z * src_stride.y + y * src_stride.z + x * src_stride.w;
-        if (FINDS_ALL_TAPS || !inside || tap == 0) {
+        // What is asked for ahead goes by the addresses of the tap at hand.
+        if ((bool)FETCHES || !inside || tap == 0) {
             used = find_tap(pixels, z, y, x, src_size, src_stride, source, zeros, address);
             further = 0;
         }
@@ -446,7 +445,7 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void conv_panel(CONV_ARG
     const int first_block = (flags.x ? grid1 : grid0) * stride.w, first_run = (flags.x ? grid0 : grid1) * flags.w;
     const int end_block = min(first_block + stride.w, blocks * taps.w);
     const int runs = (flags.z + P - 1) / P, end_run = min(first_run + flags.w, runs);
-#ifdef FETCHES
+#if FETCHES
     const ulong pixel_bytes = (ulong)(STRIDE(z) * src_stride.w) * sizeof(SRC_T);
     // Pixels that meet in the same sets of a first cache would be driven out of it.
     const ulong next_run = pixel_bytes % 4096 == 0 ? 0 : P * pixel_bytes;
@@ -475,7 +474,7 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void conv_panel(CONV_ARG
             const int group = block / blocks, m = (block - group * blocks) * (V * NB), c = group * dst_size.w + m;
             __global const SRC_T *panel[NB];
             FLOATV acc[P * NB];
-#ifdef FETCHES
+#if FETCHES
             const ulong ahead = block == first_block ? next_run : 0;
             const int channel = c;
 #elif defined(FETCHES_NEXT)

@@ -72,6 +72,7 @@ START_TEST(first_layers)
          .pad_end = {3, 3}},
         {.batch = 1, .channels = 1, .filters = 16, .size = {12, 30}, .taps = {5, 5}, .dilation = {2, 1}, .bias = true},
         {.batch = 3, .channels = 4, .filters = 24, .size = {5, 13}, .taps = {2, 1}, .dilation = {1, 3}},
+        {.batch = 1, .channels = 3, .filters = 64, .size = {7, 39}, .taps = {3, 3}, .stride = {2, 2}, .dtype = RNL_F16},
         {.batch = 1, .channels = 2, .filters = 33, .size = {4, 29}, .taps = {3, 4}, .stride = {1, 3}, .slices = true},
     };
     CONV_RUN_ALL(tests);
