@@ -11,13 +11,15 @@
 //   TRANSPOSED  one phase of a transposed convolution: stride and dilation are 1, taps are counted backwards, and stride is
 //               the step from tap to tap among the weights
 //   PAIRS       see conv.clh; T_SRC=U32
+//   NEXT        each run asks for its part of the weights of the next block, which come from memory; not TRANSPOSED
 //   LINE, STEP  few numbers, those of a row of taps, which is one stretch of memory, and from pixel to pixel of a row; no
 //               groups
 // check: -DT_SRC=F32 -DT_BIAS=F32 -DT_DST=F32 -DV=16 -DP=14 -DNB=2
 // check: -DT_SRC=F16 -DT_BIAS=F32 -DT_DST=BF16 -DV=8 -DP=6 -DNB=1 -DINDEX64
 // check: -DT_SRC=F32 -DT_BIAS=F32 -DT_DST=F32 -DV=8 -DP=8 -DNB=3 -DTRANSPOSED
 // check: -DT_SRC=F32 -DT_BIAS=F32 -DT_DST=F32 -DV=16 -DP=8 -DNB=3
-// check: -DT_SRC=F32 -DT_BIAS=F32 -DT_DST=F32 -DV=8 -DP=5 -DNB=2
+// check: -DT_SRC=F32 -DT_BIAS=F32 -DT_DST=F32 -DV=8 -DP=5 -DNB=2 -DNEXT -DCAN_FETCH
+// check: -DT_SRC=F32 -DT_BIAS=F32 -DT_DST=F32 -DV=16 -DP=7 -DNB=4 -DNEXT -DCAN_FETCH
 // check: -DT_SRC=F32 -DT_BIAS=F32 -DT_DST=F32 -DV=8 -DP=6 -DNB=2 -DLINE=9 -DSTEP=6
 // check: -DT_SRC=F32 -DT_BIAS=F32 -DT_DST=F32 -DV=16 -DP=7 -DNB=4 -DLINE=21 -DSTEP=6 -DSTAGES=1 -DS1=OP_RELU(v0)
 // check: -DT_SRC=F32 -DT_BIAS=F32 -DT_DST=F32 -DV=4 -DP=1 -DNB=4 -DSTAGES=2 -DS1=OP_ADD(v0,y0) -DS2=OP_RELU(v1) -DOPERANDS=1 -DT_Y0=F32 -DY0_STEP=1
@@ -43,7 +45,7 @@
 // What a tile reads and writes at its end, and what the next run's pixels read (`ahead` bytes on), is asked for while
 // products are computed, a line of memory a step: hardware foresees none of that, since each pixel is elsewhere. Only
 // where a step is long enough to hide it.
-#if V == 16 && P * NB >= 24 && defined(CAN_FETCH)
+#if V == 16 && P * NB >= 24 && defined(CAN_FETCH) && !defined(NEXT)
 #define FETCHES 1
 #else
 #define FETCHES 0
@@ -70,9 +72,7 @@
 #define FETCHED                                                                                                        \
     , ulong ahead, __global const STORAGE(T_DST) *dst, const idx_t *place, int channel FOR_OPERANDS(PLACED_OPERAND)
 #define PASS_FETCHED , ahead, dst, place, channel FOR_OPERANDS(PASS_OPERAND)
-#elif ((V == 8 && P == 5 && NB == 2) || (V == 16 && P == 7 && NB == 2)) && !defined(TRANSPOSED) && defined(CAN_FETCH)
-// A handful of pixels passes by weights that come from memory, block by block: each run asks for its part of the next block.
-// Elsewhere that costs more than it hides.
+#elif defined(NEXT) && defined(CAN_FETCH)
 #define FETCHES_NEXT
 #define FETCHED , next_weights *next
 #define PASS_FETCHED , next

@@ -31,6 +31,8 @@ static const panel_tile tiles[] = {
 #define MOST_TOGETHER 4
 #define FAR_WEIGHTS (1024 * 1024) /* bytes of them that come from beyond a second cache */
 #define MANY_TERMS 512
+#define SOME_TERMS 192
+#define MANY_PIXELS 4096
 
 static int64_t pixel_count(const rnl_conv_problem *problem)
 {
@@ -63,12 +65,16 @@ static bool is_narrow(const panel_tile *it)
     return it->tile.vector == 16 && it->tile.pixels == 7 && it->tile.vectors == 2;
 }
 
+static int64_t count_terms(const rnl_conv_problem *problem)
+{
+    return problem->taps[0] * problem->taps[1] * problem->taps[2] * problem->channels;
+}
+
 /* Fewer weights, or of few terms, come without being asked for, and a program is saved. */
 static bool needs_narrow(const rnl_conv_problem *problem)
 {
-    const int64_t terms = problem->taps[0] * problem->taps[1] * problem->taps[2] * problem->channels;
-    return pixel_count(problem) > FEW_PIXELS && pixel_count(problem) <= MOST_EXACT && terms >= MANY_TERMS &&
-           weight_bytes(problem) >= FAR_WEIGHTS;
+    return pixel_count(problem) > FEW_PIXELS && pixel_count(problem) <= MOST_EXACT &&
+           count_terms(problem) >= MANY_TERMS && weight_bytes(problem) >= FAR_WEIGHTS;
 }
 
 /* A tile for what reads its weights from memory, for few pixels; others do without it, to be fewer programs. */
@@ -259,6 +265,21 @@ static bool has_short_lines(const rnl_conv_problem *problem, const rnl_conv_tile
            problem->channels * problem->taps[2] <= MOST_IN_LINE;
 }
 
+/*
+ * Where a handful of pixels passes by weights that come from memory, block by block, each block is asked for while the
+ * one before is multiplied. Elsewhere long tiles ask for pixels and results instead, and with 16 registers either costs
+ * more than it hides. Few pixels do without, to be fewer programs; many have each block for long.
+ */
+static bool asks_for_next(const rnl_conv_problem *problem, const panel_tile *it)
+{
+    const rnl_conv_tile *tile = &it->tile;
+    const int64_t pixels = pixel_count(problem);
+    const bool is_long = tile->vector == 16 && tile->pixels * tile->vectors >= 24 && tile->pixels <= FEW_PIXELS;
+    const bool pays = is_long && pixels > MOST_EXACT && pixels < MANY_PIXELS && tile_blocks(problem, tile) > 1 &&
+                      count_terms(problem) >= SOME_TERMS && !weights_fit(problem);
+    return !problem->transposed && (is_exact(it) || is_narrow(it) || pays);
+}
+
 rnl_status rnl_conv_panel_append(rnl_step_list *list, const char *name, const void *data)
 {
     const rnl_conv_problem *problem = data;
@@ -276,6 +297,8 @@ rnl_status rnl_conv_panel_append(rnl_step_list *list, const char *name, const vo
         rnl_step_define(&step, "TRANSPOSED");
     if (problem->pairs)
         rnl_step_define(&step, "PAIRS");
+    if (asks_for_next(problem, chosen))
+        rnl_step_define(&step, "NEXT");
     if (has_short_lines(problem, tile))
         rnl_step_define(&step, "LINE=%lld -DSTEP=%lld", (long long)(problem->channels * problem->taps[2]),
                         (long long)(problem->stride[2] * problem->channels));

@@ -8,6 +8,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define PRODUCTS 7
 #define SUMS 4    /* of products, that a slab keeps */
@@ -28,7 +29,9 @@ static const strassen_block blocks[] = {{16, 8, 3}, {16, 6, 4}, {16, 14, 2}, {8,
 #define GAIN 1.03                /* over plain products, to be worth more memory */
 #define FEW_WEIGHTS (512 * 1024) /* bytes that stay in a core's cache while slabs pass one by one */
 #define MANY_FLOATS (512 * 1024) /* of slabs that pass together */
-#define NARROW_TOGETHER 3        /* slabs; with more, a second cache of 512 KiB loses them to the weights */
+#define SWIFT_CACHE (48 * 1024)  /* of its first level, of a core that does two multiply-adds of 16 floats a cycle */
+#define SWIFT_PIXELS 900
+#define NARROW_TOGETHER 3 /* slabs; with more, a second cache of 512 KiB loses them to the weights */
 
 /*
  * What parts of the work take, in cycles, where a cycle does one vector's multiply-adds. A tile of plain products
@@ -182,6 +185,18 @@ static double direct_cost(const rnl_device *device, const rnl_conv_problem *prob
 }
 
 /*
+ * Where a cycle does two multiply-adds of 16 floats, the seven fourths of the weights that Strassen's products read
+ * take longer than a few pixels' products can hide, unless they stay in a cache: with 128 to 784 pixels 131 to 147 of
+ * 181 GFLOP/s, and plain products 136 to 163; with 1,024 and more 155 to 168, and 112 to 160 (a Xeon of family 6, model
+ * 207).
+ */
+static bool has_too_few_pixels(const rnl_device *device, const strassen_plan *plan, double weight_bytes)
+{
+    return device->vector_width == 16 && plan->pixels < SWIFT_PIXELS && 7 * weight_bytes / 4 > FEW_WEIGHTS &&
+           sysconf(_SC_LEVEL1_DCACHE_SIZE) >= SWIFT_CACHE;
+}
+
+/*
  * Weights come from memory in each run: those of a model are more than caches hold. Where a cycle does several vectors'
  * multiply-adds, as it does with narrow registers, that is not hidden behind them.
  */
@@ -195,6 +210,8 @@ bool rnl_conv_strassen_pays(const rnl_device *device, const void *data)
         return false;
     if (wish && !strcmp(wish, "on"))
         return true;
+    if (has_too_few_pixels(device, &plan, bytes))
+        return false;
     const double direct = direct_cost(device, problem, (double)plan.pixels);
     if (device->vector_width == NARROW &&
         plan.cost + 7 * bytes / 4 / NARROW_BYTES_A_CYCLE >= direct + bytes / NARROW_BYTES_A_CYCLE)
