@@ -274,7 +274,7 @@ static bool asks_for_next(const rnl_conv_problem *problem, const panel_tile *it)
 {
     const rnl_conv_tile *tile = &it->tile;
     const int64_t pixels = pixel_count(problem);
-    const bool is_long = tile->vector == 16 && tile->pixels * tile->vectors >= 24 && tile->pixels <= FEW_PIXELS;
+    const bool is_long = tile->vector == 16 && tile->pixels * tile->vectors >= 24 && tile->vectors > 2;
     const bool pays = is_long && pixels > MOST_EXACT && pixels < MANY_PIXELS && tile_blocks(problem, tile) > 1 &&
                       count_terms(problem) >= SOME_TERMS && !weights_fit(problem);
     return !problem->transposed && (is_exact(it) || is_narrow(it) || pays);
