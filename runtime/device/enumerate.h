@@ -33,6 +33,8 @@ RNL_NODISCARD rnl_status rnl_candidate_query(rnl_candidate *item);
 
 /* False also where the driver does not answer. */
 bool rnl_device_has_extension(const rnl_device *device, const char *name);
+/* NVIDIA's, ten times: 90 for 9.0. 0 elsewhere, and where the driver does not say. */
+int rnl_device_compute_capability(const rnl_device *device);
 
 /* hwloc's NUMA node that the device is near to, -1 when that is unknown or not one. */
 int32_t rnl_device_numa_node(const rnl_candidate *item);

@@ -10,6 +10,8 @@
 
 /* cl_amd_device_attribute_query; not in every cl_ext.h. */
 #define DEVICE_TOPOLOGY_AMD 0x4037
+#define DEVICE_COMPUTE_CAPABILITY_MAJOR_NV 0x4000
+#define DEVICE_COMPUTE_CAPABILITY_MINOR_NV 0x4001
 #define DEVICE_PCI_BUS_ID_NV 0x4008
 #define DEVICE_PCI_SLOT_ID_NV 0x4009
 #define DEVICE_PCI_DOMAIN_ID_NV 0x400A
@@ -191,4 +193,14 @@ bool rnl_device_has_extension(const rnl_device *device, const char *name)
     const bool has = has_word(extensions, name);
     rnl_free(extensions);
     return has;
+}
+
+int rnl_device_compute_capability(const rnl_device *device)
+{
+    cl_uint major = 0, minor = 0;
+    if (device->info.vendor_id != RNL_VENDOR_NVIDIA ||
+        CL(clGetDeviceInfo(device->id, DEVICE_COMPUTE_CAPABILITY_MAJOR_NV, sizeof major, &major, NULL)) != RNL_OK ||
+        CL(clGetDeviceInfo(device->id, DEVICE_COMPUTE_CAPABILITY_MINOR_NV, sizeof minor, &minor, NULL)) != RNL_OK)
+        return 0;
+    return (int)(10 * major + minor);
 }

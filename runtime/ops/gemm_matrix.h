@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * gemm:matrix, products with the matrix instructions of AMD's and Intel's GPUs. Whether a device has one is found by
- * running it: a name or an extension only says where that is worth trying.
+ * gemm:matrix, products with the matrix instructions of AMD's, Intel's and NVIDIA's GPUs. Whether a device has one is
+ * found by running it: a name or an extension only says where that is worth trying.
  */
 #ifndef RUNNEL_OPS_GEMM_MATRIX_H
 #define RUNNEL_OPS_GEMM_MATRIX_H
 
 #include "ops/gemm_problem.h"
 
-/* As in clkernels/matrix.clh. */
-enum { RNL_MATRIX_NONE = -1, RNL_MATRIX_UNKNOWN, RNL_MATRIX_MFMA, RNL_MATRIX_DPAS8, RNL_MATRIX_DPAS16 };
+/* As in clkernels/matrix.clh; MMA: clkernels/mma.clh. */
+enum { RNL_MATRIX_NONE = -1, RNL_MATRIX_UNKNOWN, RNL_MATRIX_MFMA, RNL_MATRIX_DPAS8, RNL_MATRIX_DPAS16, RNL_MATRIX_MMA };
 #define RNL_MATRIX_MODEL 0x100 /* with one of them: what it does, in plain C, on any device; for tests */
 
 /* Finds the device's instruction at its first call, and keeps it in device->matrix_instruction. Any thread. */

@@ -154,6 +154,8 @@ static bool may_have(const rnl_device *device, int instruction)
     static const char *const amd[] = {"gfx90a", "gfx940", "gfx941", "gfx942", "gfx950"};
     if (device->info.type != RNL_DEVICE_GPU)
         return false;
+    if (instruction == RNL_MATRIX_MMA)
+        return rnl_device_compute_capability(device) >= 80;
     for (size_t i = 0; instruction == RNL_MATRIX_MFMA && i < sizeof amd / sizeof *amd; ++i)
         if (device->info.vendor_id == RNL_VENDOR_AMD && strncmp(device->info.name, amd[i], strlen(amd[i])) == 0)
             return true;
@@ -163,7 +165,7 @@ static bool may_have(const rnl_device *device, int instruction)
 
 void rnl_matrix_find(rnl_device *device)
 {
-    static const int instructions[] = {RNL_MATRIX_MFMA, RNL_MATRIX_DPAS16, RNL_MATRIX_DPAS8};
+    static const int instructions[] = {RNL_MATRIX_MMA, RNL_MATRIX_MFMA, RNL_MATRIX_DPAS16, RNL_MATRIX_DPAS8};
     static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
     if (device->matrix_instruction != RNL_MATRIX_UNKNOWN)
         return;

@@ -8,7 +8,7 @@
 #include "support/gemm_suite.h"
 #include <stdlib.h>
 
-static const int instructions[] = {RNL_MATRIX_MFMA, RNL_MATRIX_DPAS8, RNL_MATRIX_DPAS16};
+static const int instructions[] = {RNL_MATRIX_MFMA, RNL_MATRIX_DPAS8, RNL_MATRIX_DPAS16, RNL_MATRIX_MMA};
 static int before;
 
 static void force_matrix(int instruction)
@@ -31,6 +31,11 @@ static void force_dpas8(void)
 static void force_dpas16(void)
 {
     force_matrix(RNL_MATRIX_DPAS16);
+}
+
+static void force_mma(void)
+{
+    force_matrix(RNL_MATRIX_MMA);
 }
 
 static void force_nothing(void)
@@ -60,19 +65,21 @@ static void run_as_matrix(const gemm_case *test)
     op_reset();
 }
 
-/* Whole tiles, cut ones and several. One form of the factors for each type: programs with the model compile slowly. */
+/* Whole tiles, cut ones and several. One form of the factors for each type, that of the probe but for bfloat16:
+ * programs with the model compile slowly. */
 START_TEST(tiles)
 {
-    static const int64_t sizes[][3] = {{1, 1, 1}, {16, 16, 16}, {33, 65, 40}, {50, 70, 33}, {64, 66, 100}};
+    static const int64_t sizes[][3] = {{33, 65, 40}, {1, 1, 1}, {16, 16, 16}, {50, 70, 33}, {64, 66, 100}};
     static const rnl_dtype types[] = {RNL_F16, RNL_BF16, RNL_F32};
+    const bool floats = op_device()->matrix_instruction == (RNL_MATRIX_MFMA | RNL_MATRIX_MODEL);
     for (size_t i = 0; i < (op_small() ? 3 : 5); ++i)
-        for (size_t t = 0; t < (op_small() ? 1 : 3); ++t)
+        for (size_t t = 0; t < (op_small() ? 1 : floats ? 3 : 2); ++t)
             run_as_matrix(&(gemm_case){.dtype = types[t],
                                        .m = sizes[i][0],
                                        .n = sizes[i][1],
                                        .k = sizes[i][2],
                                        .a_transposed = t == 1,
-                                       .b_transposed = t != 1});
+                                       .b_transposed = t == 1});
 }
 END_TEST
 
@@ -136,5 +143,6 @@ int main(void)
     add(suite, "mfma", force_mfma);
     add(suite, "dpas8", force_dpas8);
     add(suite, "dpas16", force_dpas16);
+    add(suite, "mma", force_mma);
     return op_main(suite);
 }
