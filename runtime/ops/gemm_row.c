@@ -14,7 +14,6 @@
 #define VERY_FAR_ELEMENTS (INT64_C(8) * 1024 * 1024)
 #define LONG_COLUMNS 1024     /* a row of so many is read as fast as a longer one */
 #define LINES_COLUMNS 64      /* some lines of memory */
-#define WIDEST_BY_STRETCHES 8 /* elements of a vector: measured with those */
 #define FEWEST_ELEMENTS 16384 /* of a matrix by stretches, … */
 #define FEWEST_TERMS 16       /* … and terms of a stretch */
 
@@ -38,8 +37,8 @@ typedef struct row_cut {
 static bool takes_stretches(const rnl_device *device, const rnl_gemm_problem *problem)
 {
     const int64_t units = rnl_device_units(device);
-    return device->vector_width <= WIDEST_BY_STRETCHES && units > 1 && units <= RNL_TEAM_MOST_THREADS &&
-           problem->n <= MOST_COLUMNS && problem->k >= FEWEST_TERMS * units && rnl_team_define(device, FILE_NAME) &&
+    return units > 1 && units <= RNL_TEAM_MOST_THREADS && problem->n <= MOST_COLUMNS &&
+           problem->k >= FEWEST_TERMS * units && rnl_team_define(device, FILE_NAME) &&
            rnl_team_get_wish() != RNL_TEAM_OFF;
 }
 
