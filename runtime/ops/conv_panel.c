@@ -267,8 +267,9 @@ static bool has_short_lines(const rnl_conv_problem *problem, const rnl_conv_tile
 
 /*
  * Where a handful of pixels passes by weights that come from memory, block by block, each block is asked for while the
- * one before is multiplied. Elsewhere long tiles ask for pixels and results instead, and with 16 registers either costs
- * more than it hides. Few pixels do without, to be fewer programs; many have each block for long.
+ * one before is multiplied, with a slower core only what is not in its second cache. Elsewhere long tiles ask for
+ * pixels and results instead, and with 16 registers either costs more than it hides. Few pixels do without, to be fewer
+ * programs; many have each block for long.
  */
 static bool asks_for_next(const rnl_conv_problem *problem, const panel_tile *it)
 {
@@ -276,7 +277,8 @@ static bool asks_for_next(const rnl_conv_problem *problem, const panel_tile *it)
     const int64_t pixels = pixel_count(problem);
     const bool is_long = tile->vector == 16 && tile->pixels * tile->vectors >= 24 && tile->vectors > 2;
     const bool pays = is_long && pixels > MOST_EXACT && pixels < MANY_PIXELS && tile_blocks(problem, tile) > 1 &&
-                      count_terms(problem) >= SOME_TERMS && !weights_fit(problem);
+                      count_terms(problem) >= SOME_TERMS &&
+                      (rnl_conv_is_swift() ? !weights_fit(problem) : weight_bytes(problem) >= FAR_WEIGHTS);
     return !problem->transposed && (is_exact(it) || is_narrow(it) || pays);
 }
 

@@ -8,7 +8,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define PRODUCTS 7
 #define SUMS 4    /* of products, that a slab keeps */
@@ -29,7 +28,6 @@ static const strassen_block blocks[] = {{16, 8, 3}, {16, 6, 4}, {16, 14, 2}, {8,
 #define GAIN 1.03                /* over plain products, to be worth more memory */
 #define FEW_WEIGHTS (512 * 1024) /* bytes that stay in a core's cache while slabs pass one by one */
 #define MANY_FLOATS (512 * 1024) /* of slabs that pass together */
-#define SWIFT_CACHE (48 * 1024)  /* of its first level, of a core that does two multiply-adds of 16 floats a cycle */
 #define SWIFT_PIXELS 900
 #define NARROW_TOGETHER 3 /* slabs; with more, a second cache of 512 KiB loses them to the weights */
 
@@ -193,7 +191,7 @@ static double direct_cost(const rnl_device *device, const rnl_conv_problem *prob
 static bool has_too_few_pixels(const rnl_device *device, const strassen_plan *plan, double weight_bytes)
 {
     return device->vector_width == 16 && plan->pixels < SWIFT_PIXELS && 7 * weight_bytes / 4 > FEW_WEIGHTS &&
-           sysconf(_SC_LEVEL1_DCACHE_SIZE) >= SWIFT_CACHE;
+           rnl_conv_is_swift();
 }
 
 /*

@@ -15,7 +15,9 @@
 #define LONG_COLUMNS 1024     /* a row of so many is read as fast as a longer one */
 #define LINES_COLUMNS 64      /* some lines of memory */
 #define FEWEST_ELEMENTS 16384 /* of a matrix by stretches, … */
-#define FEWEST_TERMS 16       /* … and terms of a stretch */
+#define FEWEST_LONG_ELEMENTS                                                                                           \
+    65536               /* with registers of 16 floats: fewer are as fast by tiles, which a model has anyway */
+#define FEWEST_TERMS 16 /* … and terms of a stretch */
 
 bool rnl_gemm_row_applies(const rnl_device *device, const void *data)
 {
@@ -51,7 +53,7 @@ bool rnl_gemm_row_pays(const rnl_device *device, const void *data)
         return false;
     const int64_t elements = problem->n * problem->k;
     return problem->dst->dtype == RNL_F32 && takes_stretches(device, problem)
-               ? elements >= FEWEST_ELEMENTS
+               ? elements >= (device->vector_width > 8 ? FEWEST_LONG_ELEMENTS : FEWEST_ELEMENTS)
                : problem->n >= 512 && elements >= FAR_ELEMENTS;
 }
 
