@@ -22,6 +22,7 @@
 // check: -DT_SRC=F32 -DT_BIAS=F32 -DT_DST=F32 -DV=16 -DP=7 -DNB=4 -DNEXT -DCAN_FETCH
 // check: -DT_SRC=F32 -DT_BIAS=F32 -DT_DST=F32 -DV=8 -DP=6 -DNB=2 -DLINE=9 -DSTEP=6
 // check: -DT_SRC=F32 -DT_BIAS=F32 -DT_DST=F32 -DV=16 -DP=7 -DNB=4 -DLINE=21 -DSTEP=6 -DSTAGES=1 -DS1=OP_RELU(v0)
+// check: -DT_SRC=U32 -DT_BIAS=F32 -DT_DST=BF16 -DV=16 -DP=7 -DNB=4 -DPAIRS -DMODEL -DLINE=14 -DSTEP=4
 // check: -DT_SRC=F32 -DT_BIAS=F32 -DT_DST=F32 -DV=4 -DP=1 -DNB=4 -DSTAGES=2 -DS1=OP_ADD(v0,y0) -DS2=OP_RELU(v1) -DOPERANDS=1 -DT_Y0=F32 -DY0_STEP=1
 // check: -DT_SRC=U32 -DT_BIAS=F32 -DT_DST=BF16 -DV=16 -DP=7 -DNB=4 -DPAIRS -DMODEL -DSTAGES=2 -DS1=OP_ADD(v0,y0) -DS2=OP_RELU(v1) -DOPERANDS=1 -DT_Y0=BF16 -DY0_STEP=1
 #include "conv.clh"
@@ -241,19 +242,19 @@ static inline bool find_tap(const run_pixels *pixels, int z, int y, int x, int4 
 
 #ifdef LINE
 #define NEXT_PIXEL(p) pixel + (p)*STEP
-#if defined(ADD_PRODUCT_AT) && P * NB + NB + 1 > 32 && NB > 1
+#if defined(MULTIPLY_AT) && P * NB + NB + 1 > 32 && NB > 1
 // Here nothing but factors is loaded, and there is time to load the last weights for each product.
 #define ADD_NUMBER                                                                                                     \
-    FLOATV w[NB - 1];                                                                                                  \
+    FACTORV w[NB - 1];                                                                                                 \
     _Pragma("unroll") for (int j = 0; j < NB - 1; j++) w[j] = LOAD_WEIGHTS(weight[j], c * 16);                         \
     _Pragma("unroll") for (int p = 0; p < P; p++)                                                                      \
     {                                                                                                                  \
-        const FLOATV x = LOAD_PIXEL(NEXT_PIXEL(p), c);                                                                 \
-        _Pragma("unroll") for (int j = 0; j < NB - 1; j++) ADD_PRODUCT(V, acc[p * NB + j], x, w[j]);                   \
+        const FACTORV x = LOAD_PIXEL(NEXT_PIXEL(p), c);                                                                \
+        _Pragma("unroll") for (int j = 0; j < NB - 1; j++) MULTIPLY_HERE(acc[p * NB + j], x, w[j]);                    \
         if (sizeof(WEIGHT_T) == sizeof(float))                                                                         \
-            ADD_PRODUCT_AT(acc[p * NB + NB - 1], x, weight[NB - 1] + c * 16);                                          \
+            MULTIPLY_AT(acc[p * NB + NB - 1], x, weight[NB - 1] + c * 16);                                             \
         else                                                                                                           \
-            ADD_PRODUCT(V, acc[p * NB + NB - 1], x, LOAD_WEIGHTS(weight[NB - 1], c * 16));                             \
+            MULTIPLY_HERE(acc[p * NB + NB - 1], x, LOAD_WEIGHTS(weight[NB - 1], c * 16));                              \
     }
 #else
 #define ADD_NUMBER ADD_CHANNEL(NEXT_PIXEL)

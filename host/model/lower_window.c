@@ -96,8 +96,30 @@ static rnl_status choose_narrow(rnl_lowering *lowering, rnl_conv_params *params,
                               source);
 }
 
+/* Where the model multiplies bfloat16: a first layer's picture as pairs of channels, if it is one. */
+static rnl_status lower_colours(rnl_lowering *lowering, rnl_conv_params *params, rnl_view *source)
+{
+    const uint32_t *inputs = lowering->context.node->inputs;
+    const rnl_host_tensor *tensor = lowering->planner->model->constants.tensors[inputs[1]];
+    if (!rnl_narrow_is_on(lowering->planner->model) || !tensor || tensor->dtype != RNL_F32)
+        return RNL_OK;
+    rnl_view picture;
+    const rnl_view weight = rnl_view_row_major(RNL_NO_SLOT, RNL_F32, tensor->rank, tensor->shape);
+    TRY(rnl_lower_stored(lowering, inputs[0], RNL_LAYOUT_ANY, &picture));
+    params->pairs = rnl_conv_prefers_colours(lowering->list->device, params, &picture, &weight);
+    if (!params->pairs)
+        return RNL_OK;
+    const int64_t shape[4] = {picture.shape[0], picture.shape[1] + 1, picture.shape[2], picture.shape[3]};
+    TRY(rnl_lower_scratch(lowering, RNL_BF16, 4, shape, RNL_LAYOUT_CHANNELS_LAST, source));
+    return rnl_op_conv_colours(lowering->list, &picture, source);
+}
+
 static rnl_status lower_image(rnl_lowering *lowering, rnl_conv_params *params, bool transposed, rnl_view *source)
 {
+    if (!transposed && !pads_itself(lowering))
+        TRY(lower_colours(lowering, params, source));
+    if (params->pairs)
+        return RNL_OK;
     if (!transposed && !pads_itself(lowering) && rnl_narrow_multiplies(lowering->planner, lowering->context.node))
         return choose_narrow(lowering, params, source);
     if (!transposed && !pads_itself(lowering) && rnl_narrow_is_depthwise(lowering->planner, lowering->context.node))

@@ -55,9 +55,10 @@ RNL_API void rnl_conv_winograd_layout(uint32_t slot, const int64_t shape[4], rnl
 /* As rnl_conv_pack. */
 RNL_API void rnl_conv_winograd_pack(const int64_t shape[4], const float *source, const double *factors, float *target);
 /*
- * For bfloat16 on processors that multiply pairs of it, with 4 channels in a group or more, an even number: integers of
- * two channels each, the first in the lower half, in rnl_conv_weight_layout's order. Source and factors are float32 and
- * float64; their products are rounded to the nearest even bfloat16. `turned`: the source is C x M x ….
+ * For bfloat16 on processors that multiply pairs of it, with 3 channels in a group or more: integers of two channels
+ * each, the first in the lower half, in rnl_conv_weight_layout's order. Of an odd number of channels the last pair has
+ * a zero, and the view has one channel more. Source and factors are float32 and float64; their products are rounded to
+ * the nearest even bfloat16. `turned`: the source is C x M x ….
  */
 RNL_API void rnl_conv_pairs_layout(int64_t groups, uint32_t slot, size_t rank, const int64_t *shape, rnl_view *out_view,
                                    int64_t *out_elements);
@@ -110,6 +111,13 @@ RNL_API RNL_NODISCARD rnl_status rnl_conv_prefers_strassen(const rnl_device *dev
  */
 RNL_API bool rnl_conv_prefers_pairs(const rnl_device *device, const rnl_conv_params *params, const rnl_view *src,
                                     const rnl_view *weight);
+/*
+ * Whether a first layer, three colours in planes of float32, is faster by pairs, of what rnl_op_conv_colours makes of
+ * its picture: dst is bfloat16, dense, channels last, with a fourth channel, which is zero.
+ */
+RNL_API bool rnl_conv_prefers_colours(const rnl_device *device, const rnl_conv_params *params, const rnl_view *src,
+                                      const rnl_view *weight);
+RNL_API RNL_NODISCARD rnl_status rnl_op_conv_colours(rnl_step_list *list, const rnl_view *src, const rnl_view *dst);
 /* Whether pairs of channels can be read as integers: offset and strides are even. */
 RNL_API bool rnl_conv_is_even(const rnl_view *src);
 

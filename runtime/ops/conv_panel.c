@@ -260,9 +260,9 @@ static panel_share choose_share(const rnl_device *device, const rnl_conv_problem
 /* A row of taps is one stretch of few numbers, so that finding it takes as long as its products do: first layers. */
 static bool has_short_lines(const rnl_conv_problem *problem, const rnl_conv_tile *tile)
 {
-    return tile->vector >= 8 && tile->pixels > 1 && !problem->transposed && !problem->pairs && problem->groups == 1 &&
-           problem->src_stride[3] == problem->channels && (problem->dilation[2] == 1 || problem->taps[2] == 1) &&
-           problem->channels * problem->taps[2] <= MOST_IN_LINE;
+    return tile->vector >= 8 && tile->pixels > 1 && !problem->transposed && problem->groups == 1 &&
+           (!problem->pairs || problem->taps[2] > 1) && problem->src_stride[3] == problem->channels &&
+           (problem->dilation[2] == 1 || problem->taps[2] == 1) && problem->channels * problem->taps[2] <= MOST_IN_LINE;
 }
 
 /*

@@ -137,6 +137,70 @@ START_TEST(packing)
 }
 END_TEST
 
+/* Of three channels the second pair has a zero, in each tap. */
+START_TEST(odd_packing)
+{
+    const float weights[1][3][2] = {{{1, 2}, {3, 4}, {5, -6}}};
+    static const uint32_t expected[4] = {0x40403f80, 0x40a0, 0x40804000, 0xc0c0};
+    const int64_t shape[3] = {1, 3, 2};
+    rnl_view view;
+    int64_t elements = 0;
+    rnl_conv_pairs_layout(1, 7, 3, shape, &view, &elements);
+    ck_assert_int_eq(view.shape[1], 4);
+    uint32_t *packed = calloc((size_t)elements, sizeof *packed);
+    ck_assert_ptr_nonnull(packed);
+    rnl_conv_pairs_pack(false, 1, 3, shape, weights, NULL, packed);
+    for (size_t i = 0; i < 4; ++i)
+        ck_assert_msg(packed[16 * i] == expected[i], "pair %zu is %08x", i, packed[16 * i]);
+    free(packed);
+}
+END_TEST
+
+/* Rows of taps that are one stretch: first layers. */
+START_TEST(lines)
+{
+    static const int64_t widths[] = {9, 40, 61};
+    for (int64_t i = 0; i < 12; ++i)
+        run((conv_case){.batch = 1 + i % 2,
+                        .channels = 4,
+                        .filters = i % 4 < 2 ? 64 : 24,
+                        SIZE(9, widths[i % 3]),
+                        .taps = {3 + i % 2 * 4, 3 + i % 2 * 4},
+                        .stride = {1 + i / 2 % 2, 1 + i / 2 % 2},
+                        .pad_begin = {1 + i % 2 * 2, 1 + i % 2 * 2},
+                        .pad_end = {1 + i % 2 * 2, 1},
+                        .bias = i % 2,
+                        .chain = i % 3 ? CONV_CHAIN_RELU : 0});
+}
+END_TEST
+
+static op_value colour_at(void *user, const int64_t *coordinates)
+{
+    return coordinates[1] == 3 ? op_float(0) : op_get(user, coordinates);
+}
+
+/* Any device takes it; the fourth colour is zero. */
+START_TEST(colours)
+{
+    static const int64_t sizes[][2] = {{1, 1}, {3, 5}, {4, 8}, {17, 31}, {40, 64}};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; ++i) {
+        const int64_t batch = 1 + (int64_t)i % 3, height = sizes[i][0], width = sizes[i][1];
+        op_tensor *src = op_tensor_create(RNL_F32, 4, (const int64_t[]){batch, 3, height, width}, OP_ROW_MAJOR);
+        op_tensor *dst = op_tensor_create(RNL_BF16, 4, (const int64_t[]){batch, 4, height, width}, OP_CHANNELS_LAST);
+        op_fill(src, OP_SPECIAL, -9, 9);
+        dst->view.offset += dst->view.offset % 2; /* the guard before it is odd */
+        op_expect(RNL_OK, rnl_op_conv_colours(op_list(), &src->view, &dst->view));
+        op_run();
+        op_check(dst, colour_at, src, (op_bound){0});
+        op_reset();
+    }
+    op_tensor *grey = op_tensor_create(RNL_F32, 4, (const int64_t[]){1, 2, 3, 4}, OP_ROW_MAJOR);
+    op_tensor *dst = op_tensor_create(RNL_BF16, 4, (const int64_t[]){1, 4, 3, 4}, OP_CHANNELS_LAST);
+    op_expect(RNL_INVALID_ARGUMENT, rnl_op_conv_colours(op_list(), &grey->view, &dst->view));
+    op_reset();
+}
+END_TEST
+
 /* Where nothing multiplies pairs, and where channels are odd or few. */
 START_TEST(preference)
 {
@@ -175,6 +239,9 @@ int main(void)
     tcase_add_test(tcase, chains);
     tcase_add_test(tcase, wide_indices);
     tcase_add_test(tcase, packing);
+    tcase_add_test(tcase, odd_packing);
+    tcase_add_test(tcase, lines);
+    tcase_add_test(tcase, colours);
     tcase_add_test(tcase, preference);
     return op_main(suite);
 }
