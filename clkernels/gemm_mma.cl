@@ -72,7 +72,7 @@ static inline line_t find_line(const int line, const idx_t first, const idx_t co
 // Its part with the terms from `term` on. `whole`: neighbours are neighbours in memory, at multiples of 16 bytes; else they
 // are `step` apart.
 INLINE void bring(__local ushort *to, __global const ushort *p, const line_t line, const int term,
-                         const idx_t along, const idx_t step, const bool along_k, const bool whole)
+                  const idx_t along, const idx_t step, const bool along_k, const bool whole)
 {
     const int valid = along_k ? clamp(line.reach - term, 0, LINE) : line.terms > term ? min(line.reach, LINE) : 0;
     __global const ushort *from = p + (line.from + term * along);

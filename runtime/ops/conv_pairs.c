@@ -104,12 +104,18 @@ bool rnl_conv_prefers_pairs(const rnl_device *device, const rnl_conv_params *par
 
 #define COLOURS 3
 
+/* Planes whose pixels follow each other. */
+static bool is_picture(const rnl_view *view)
+{
+    return view->dtype == RNL_F32 && view->rank == 4 && view->shape[1] == COLOURS && view->stride[3] == 1 &&
+           view->stride[2] == view->shape[3];
+}
+
 bool rnl_conv_prefers_colours(const rnl_device *device, const rnl_conv_params *params, const rnl_view *src,
                               const rnl_view *weight)
 {
     return params->spatial == 2 && params->groups == 1 && weight->shape[1] == COLOURS && weight->shape[3] > 1 &&
-           src->dtype == RNL_F32 && src->rank == 4 && src->shape[1] == COLOURS && src->stride[3] == 1 &&
-           src->stride[2] == src->shape[3] && rnl_device_runs(device, RNL_INSTRUCTION_BF16);
+           is_picture(src) && rnl_view_elements(src) > 0 && rnl_device_runs(device, RNL_INSTRUCTION_BF16);
 }
 
 rnl_status rnl_op_conv_colours(rnl_step_list *list, const rnl_view *src, const rnl_view *dst)
@@ -117,10 +123,11 @@ rnl_status rnl_op_conv_colours(rnl_step_list *list, const rnl_view *src, const r
     rnl_step_builder step;
     bool index64 = false;
     TRY(rnl_views_check((const rnl_view *[]){src, dst}, 2, &index64));
+    if (rnl_view_elements(src) == 0)
+        return RNL_OK;
     const rnl_view dense = rnl_view_channels_last(
         dst->slot, RNL_BF16, 4, (const int64_t[]){src->shape[0], COLOURS + 1, src->shape[2], src->shape[3]});
-    if (src->dtype != RNL_F32 || src->rank != 4 || src->shape[1] != COLOURS || src->stride[3] != 1 ||
-        src->stride[2] != src->shape[3] || dst->dtype != RNL_BF16 || dst->rank != 4 || dst->offset % 2 ||
+    if (!is_picture(src) || dst->dtype != RNL_BF16 || dst->rank != 4 || dst->offset % 2 ||
         memcmp(dst->shape, dense.shape, 4 * sizeof(int64_t)) || memcmp(dst->stride, dense.stride, 4 * sizeof(int64_t)))
         return FAIL(RNL_INVALID_ARGUMENT, "a picture of three colours and its pairs are not as they should be");
     const rnl_view pairs = rnl_conv_pairs_view(dst);

@@ -182,7 +182,7 @@ static op_value colour_at(void *user, const int64_t *coordinates)
 /* Any device takes it; the fourth colour is zero. */
 START_TEST(colours)
 {
-    static const int64_t sizes[][2] = {{1, 1}, {3, 5}, {4, 8}, {17, 31}, {40, 64}};
+    static const int64_t sizes[][2] = {{1, 1}, {3, 5}, {4, 8}, {17, 31}, {40, 64}, {3, 0}};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; ++i) {
         const int64_t batch = 1 + (int64_t)i % 3, height = sizes[i][0], width = sizes[i][1];
         op_tensor *src = op_tensor_create(RNL_F32, 4, (const int64_t[]){batch, 3, height, width}, OP_ROW_MAJOR);
