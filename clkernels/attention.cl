@@ -11,9 +11,12 @@
 //   R         keys, and elements of a value, that are summed side by side in registers
 //   KEYS      a multiple of R
 //   BIAS      0: none; 1: the same for all queries of a head; 2: any
+//   PAIRS     factors are rounded to bfloat16 and multiplied in pairs: of elements, and of keys. MODEL: see bf16_pairs.clh
 //   INDEX64   see common.clh
 // check: -DD=32 -DE=32 -DW=16 -DNB=2 -DR=8 -DKEYS=64 -DBIAS=1
 // check: -DD=20 -DE=7 -DW=8 -DNB=1 -DR=4 -DKEYS=16 -DBIAS=2 -DINDEX64
+// check: -DD=32 -DE=32 -DW=16 -DNB=2 -DR=8 -DKEYS=64 -DBIAS=1 -DPAIRS -DMODEL
+// check: -DD=5 -DE=7 -DW=8 -DNB=2 -DR=4 -DKEYS=64 -DBIAS=0 -DPAIRS -DMODEL
 // check: -DD=3 -DE=64 -DW=4 -DNB=2 -DR=4 -DKEYS=32 -DBIAS=0
 #include "common.clh"
 #define V W
@@ -26,9 +29,27 @@
 #endif
 #define UNROLL _Pragma("unroll")
 #define LOG2_E 1.44269504f
-// Of the NB vectors that there is room for, nb are there, which the compiler knows.
+// Of the NB vectors that there is room for, nb are there, which the compiler knows where all is one function.
+#define ALWAYS_INLINE static inline __attribute__((always_inline))
 #define FOR_VECTORS UNROLL for (int j = 0; j < NB; j++) if (j < nb)
 #define E_TILES ((E + R - 1) / R)
+
+typedef struct matrix {
+    __global const float *data;
+    idx_t step; // of its rows
+} matrix;
+
+// What is multiplied: the numbers themselves, as they lie, or pairs of them in a work-item's own memory.
+#ifdef PAIRS
+#include "attention_pairs.clh"
+#else
+typedef value_t factor_t;
+typedef __global const float *factors_at;
+typedef matrix factors;
+#define SIZE D
+#define QUERY_FACTOR(turned, d) turned[d]
+#define MULTIPLY(sum, x, y) sum = fma(x, y, sum)
+#endif
 
 // Row i of a square of W vectors becomes lane i. Each round interleaves the first half of the rows with the second;
 // log2(W) rounds turn all.
@@ -48,7 +69,7 @@ static inline void turn(value_t v[W])
     }
 }
 
-// Element d of W rows' queries, scaled, is turned[d * NB].
+// Element d of W rows' queries, scaled, is turned[d].
 static inline void turn_queries(__global const float *q, const idx_t step, const idx_t last,
                                 const float scale, value_t *turned)
 {
@@ -57,20 +78,15 @@ static inline void turn_queries(__global const float *q, const idx_t step, const
         value_t v[W];
         UNROLL for (int i = 0; i < W; i++) v[i] = PASTE2_(vload, W)(0, q + min((idx_t)i, last) * step + d) * scale;
         turn(v);
-        UNROLL for (int i = 0; i < W; i++) turned[(d + i) * NB] = v[i];
+        UNROLL for (int i = 0; i < W; i++) turned[d + i] = v[i];
     }
     for (; d < D; d++) {
         float lanes[W];
         for (int i = 0; i < W; i++)
             lanes[i] = q[min((idx_t)i, last) * step + d] * scale;
-        turned[d * NB] = PASTE2_(vload, W)(0, lanes);
+        turned[d] = PASTE2_(vload, W)(0, lanes);
     }
 }
-
-typedef struct matrix {
-    __global const float *data;
-    idx_t step; // of its rows
-} matrix;
 
 typedef struct mask {
     __global const float *data;
@@ -97,21 +113,21 @@ static inline value_t bias_of(__global const float *bias, const idx_t step, cons
 #endif
 
 // Scores of `count` keys, R rows more or less; the highest of each query, NaN left out.
-static inline void score(const int nb, const value_t *turned, const matrix k, const int count, const mask *bias,
+ALWAYS_INLINE void score(const int nb, const factor_t *turned, const factors k, const int count, const mask *bias,
                          value_t *scores, value_t highest[NB])
 {
     for (int first = 0; first < count; first += R) {
-        __global const float *key[R];
+        factors_at key[R];
         value_t sum[R * NB];
         UNROLL for (int r = 0; r < R; r++) key[r] = k.data + min(first + r, count - 1) * k.step;
         UNROLL for (int i = 0; i < R * NB; i++) sum[i] = 0;
-        for (int d = 0; d < D; d++) {
-            value_t y[NB];
+        for (int d = 0; d < SIZE; d++) {
+            factor_t y[NB];
             FOR_VECTORS y[j] = turned[d * NB + j];
             UNROLL for (int r = 0; r < R; r++)
             {
-                const value_t x = VALUE(key[r][d]);
-                FOR_VECTORS sum[r * NB + j] = fma(x, y[j], sum[r * NB + j]);
+                const factor_t x = (factor_t)(key[r][d]);
+                FOR_VECTORS MULTIPLY(sum[r * NB + j], x, y[j]);
             }
         }
         UNROLL for (int r = 0; r < R; r++)
@@ -126,8 +142,9 @@ static inline void score(const int nb, const value_t *turned, const matrix k, co
     }
 }
 
+#ifndef PAIRS
 // Scores become their powers of two; their sums.
-static inline void weigh(const int nb, value_t *scores, const int count, const value_t highest[NB], value_t total[NB])
+ALWAYS_INLINE void weigh(const int nb, value_t *scores, const int count, const value_t highest[NB], value_t total[NB])
 {
     FOR_VECTORS total[j] = 0;
     for (int k = 0; k < count; k++)
@@ -138,20 +155,21 @@ static inline void weigh(const int nb, value_t *scores, const int count, const v
             total[j] += e;
         }
 }
+#endif
 
-static inline void add_values(const int nb, const value_t *shares, const matrix v, const int count, value_t *result)
+ALWAYS_INLINE void add_values(const int nb, const factor_t *shares, const factors v, const int count, value_t *result)
 {
     for (int tile = 0; tile < E_TILES; tile++) {
-        __global const float *value = v.data;
+        factors_at value = v.data;
         value_t sum[R * NB];
         UNROLL for (int i = 0; i < R * NB; i++) sum[i] = result[tile * R * NB + i];
         for (int k = 0; k < count; k++) {
-            value_t y[NB];
+            factor_t y[NB];
             FOR_VECTORS y[j] = shares[k * NB + j];
             UNROLL for (int r = 0; r < R; r++)
             {
-                const value_t x = VALUE(value[E % R ? min(tile * R + r, E - 1) : tile * R + r]);
-                FOR_VECTORS sum[r * NB + j] = fma(x, y[j], sum[r * NB + j]);
+                const factor_t x = (factor_t)(value[E % R ? min(tile * R + r, E - 1) : tile * R + r]);
+                FOR_VECTORS MULTIPLY(sum[r * NB + j], x, y[j]);
             }
             value += v.step;
         }
@@ -180,15 +198,25 @@ static inline void store_rows(const value_t *result, __global float *dst, const 
 }
 
 // `count` keys more: what was summed so far shrinks when the highest score grows.
-static inline void add_block(const int nb, const value_t *turned, const matrix keys, const matrix values,
+ALWAYS_INLINE void add_block(const int nb, const factor_t *turned, const matrix keys, const matrix values,
                              const int count, const mask *bias, const bool first, value_t highest[NB],
                              value_t total[NB], value_t *result)
 {
     value_t scores[KEYS * NB], now[NB], sum[NB], safe[NB];
     FOR_VECTORS now[j] = highest[j];
+#ifdef PAIRS
+    uint own_keys[KEYS * SIZE], own_values[KEYS / 2 * E];
+    score(nb, turned, pack_keys(keys, count, own_keys), count, bias, scores, now);
+#else
     score(nb, turned, keys, count, bias, scores, now);
+#endif
     FOR_VECTORS safe[j] = now[j] == -INFINITY ? VALUE(0.0f) : now[j];
+#ifdef PAIRS
+    factor_t shares[KEYS / 2 * NB];
+    weigh_pairs(nb, scores, count, safe, sum, shares);
+#else
     weigh(nb, scores, count, safe, sum);
+#endif
     FOR_VECTORS
     {
         const value_t factor = FAST_EXP2_DOWN(highest[j] - safe[j]);
@@ -197,15 +225,20 @@ static inline void add_block(const int nb, const value_t *turned, const matrix k
         for (int e = first ? E : 0; e < E; e++)
             result[e * NB + j] *= factor;
     }
+#ifdef PAIRS
+    add_values(nb, shares, pack_values(values, count, own_values), (count + 1) / 2, result);
+#else
     add_values(nb, scores, values, count, result);
+#endif
 }
 
 // nb vectors of queries from `first` on; strides of rows are those of dst and query.
-static inline void attend(const int nb, const idx_t first, const idx4_t sizes, __global float *dst,
+ALWAYS_INLINE void attend(const int nb, const idx_t first, const idx4_t sizes, __global float *dst,
                           const idx_t dst_step, __global const float *query, const idx_t query_step, const matrix keys,
                           const matrix values, mask *bias, const float scale)
 {
-    value_t turned[D * NB], result[E_TILES * R * NB], highest[NB], total[NB];
+    value_t one[D], result[E_TILES * R * NB], highest[NB], total[NB];
+    factor_t turned[SIZE * NB];
     __global const float *bias_data = bias->data;
     FOR_VECTORS
     {
@@ -218,7 +251,9 @@ static inline void attend(const int nb, const idx_t first, const idx4_t sizes, _
     }
     for (int j = 0; j < nb; j++) {
         const idx_t from = min(first + j * W, sizes.s0 - 1);
-        turn_queries(query + from * query_step, query_step, sizes.s0 - 1 - from, scale, turned + j);
+        turn_queries(query + from * query_step, query_step, sizes.s0 - 1 - from, scale, one);
+        for (int d = 0; d < SIZE; d++)
+            turned[d * NB + j] = QUERY_FACTOR(one, d);
     }
     for (int i = 0; i < E_TILES * R * NB; i++)
         result[i] = 0;

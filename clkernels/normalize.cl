@@ -3,7 +3,8 @@
 // src / sqrt(mean of squares + epsilon) * scale.
 //
 // Defines:
-//   T     type of src, scale, bias and dst
+//   T     type of src, scale and bias, and of dst if there is no TO
+//   TO    type of dst
 //   RMS   the second form: bias is not read
 //
 // Entry points:
@@ -12,12 +13,16 @@
 // check: -DT=F32
 // check: -DT=BF16 -DINDEX64
 // check: -DT=F32 -DRMS
+// check: -DT=F32 -DTO=BF16
 #include "common.clh"
 #include "group.clh"
 #include "walk.clh"
 #include "sum.clh"
 #if !defined(T)
 #error "normalize.cl needs T"
+#endif
+#ifndef TO
+#define TO T
 #endif
 typedef COMPUTE(T) accumulate_t;
 #define PLUS(a, b) ((a) + (b))
@@ -29,7 +34,7 @@ typedef COMPUTE(T) accumulate_t;
 
 // The kept dimensions number the sets; the others are walked in rows, which run along component 7.
 #define ARGUMENTS                                                                                                      \
-    __global STORAGE(T) *dst, const idx_t dst_offset, __global const STORAGE(T) *src, const idx_t src_offset,          \
+    __global STORAGE(TO) *dst, const idx_t dst_offset, __global const STORAGE(T) *src, const idx_t src_offset,          \
         __global const STORAGE(T) *scale, const idx_t scale_offset, __global const STORAGE(T) *bias,                   \
         const idx_t bias_offset, const float epsilon, const idx_t sets, const int kept_deep, const idx8_t kept_shape,  \
         const idx8_t kept_dst_stride, const idx8_t kept_src_stride, const idx8_t kept_scale_stride,                    \
@@ -48,7 +53,7 @@ typedef COMPUTE(T) accumulate_t;
 #define WRITE                                                                                                          \
     {                                                                                                                  \
         const accumulate_t factor = inverse * LOAD(T, scale, scale_from + AT(scale_stride));                           \
-        STORE(T, dst, to + AT(dst_stride), (x - mean) * factor + SHIFT(bias, bias_from + AT(bias_stride)));            \
+        STORE(TO, dst, to + AT(dst_stride), (x - mean) * factor + SHIFT(bias, bias_from + AT(bias_stride)));            \
     }
 #define FIND_SET                                                                                                       \
     const idx_t from = src_offset + KEPT(kept_src_stride), to = dst_offset + KEPT(kept_dst_stride);                    \

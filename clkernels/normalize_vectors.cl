@@ -3,7 +3,8 @@
 // src / sqrt(mean of squares + epsilon) * scale.
 //
 // Defines:
-//   T     type of src, scale, bias and dst: F32, F16, BF16
+//   T     type of src, scale and bias, and of dst if there is no TO: F32, F16, BF16
+//   TO    type of dst; HARDWARE_BF16: see bf16_round.clh
 //   V     lanes of a vector: 4, 8 or 16; not more than the dimension that vectors run along
 //   RMS   the second form: bias is not read
 //
@@ -14,11 +15,18 @@
 // check: -DT=F32 -DV=16
 // check: -DT=BF16 -DV=4 -DINDEX64
 // check: -DT=F32 -DV=16 -DRMS
+// check: -DT=F32 -DTO=BF16 -DV=16
 #include "common.clh"
+#ifdef HARDWARE_BF16
+#include "bf16_round.clh"
+#endif
 #include "walk.clh"
 #include "lanes.clh"
 #if !defined(T) || !defined(V)
 #error "normalize_vectors.cl needs T and V"
+#endif
+#ifndef TO
+#define TO T
 #endif
 #include "vectors.clh"
 #define RUN 64 // vectors between two corrections of a sum
@@ -29,7 +37,7 @@
 #endif
 
 #define ARGUMENTS                                                                                                      \
-    __global STORAGE(T) *dst, const idx_t dst_offset, __global const STORAGE(T) *src, const idx_t src_offset,          \
+    __global STORAGE(TO) *dst, const idx_t dst_offset, __global const STORAGE(T) *src, const idx_t src_offset,          \
         __global const STORAGE(T) *scale, const idx_t scale_offset, __global const STORAGE(T) *bias,                   \
         const idx_t bias_offset, const float epsilon, const idx_t sets, const int kept_deep, const idx8_t kept_shape,  \
         const idx8_t kept_dst_stride, const idx8_t kept_src_stride, const idx8_t kept_scale_stride,                    \
@@ -82,7 +90,7 @@ __kernel void normalize_rows(ARGUMENTS TEAM_ARGUMENTS)
     const idx_t first = (idx_t)get_global_id(0) * each, end = min(first + each, sets);
     for (idx_t set = first; set < end; ++set) {
         __global const STORAGE(T) *p = src + src_offset + element_index(set, kept_deep, kept_shape, kept_src_stride);
-        __global STORAGE(T) *q = dst + dst_offset + element_index(set, kept_deep, kept_shape, kept_dst_stride);
+        __global STORAGE(TO) *q = dst + dst_offset + element_index(set, kept_deep, kept_shape, kept_dst_stride);
         const idx_t scale_from = scale_offset + element_index(set, kept_deep, kept_shape, kept_scale_stride);
         const idx_t bias_from = bias_offset + element_index(set, kept_deep, kept_shape, kept_bias_stride);
         const float count = (float)(rows * shape.s7);
@@ -95,7 +103,7 @@ __kernel void normalize_rows(ARGUMENTS TEAM_ARGUMENTS)
         const float inverse = 1.0f / sqrt(variance + epsilon);
         for (idx_t row = 0; row < rows; ++row) {
             __global const STORAGE(T) *x = p + row_index(row, deep, shape, src_stride);
-            __global STORAGE(T) *y = q + row_index(row, deep, shape, dst_stride);
+            __global STORAGE(TO) *y = q + row_index(row, deep, shape, dst_stride);
             __global const STORAGE(T) *s = scale + scale_from + row_index(row, deep, shape, scale_stride);
             __global const STORAGE(T) *b = bias + bias_from + row_index(row, deep, shape, bias_stride);
             for (idx_t next = 0; next < shape.s7; next += V) {
@@ -103,7 +111,7 @@ __kernel void normalize_rows(ARGUMENTS TEAM_ARGUMENTS)
                 const value_t factor = inverse * load_or_repeat(s, i, scale_stride.s7);
                 const value_t shift = SHIFT(b, i, bias_stride.s7);
                 const value_t result = (LOADV(T, V, x, i) - mean) * factor + shift;
-                STOREV(T, V, y, i, result);
+                STOREV(TO, V, y, i, result);
             }
         }
     }
@@ -134,7 +142,7 @@ static inline void normalize_vector(ARGUMENTS, const idx_t kept_row, const idx_t
 {
     __global const STORAGE(T) *p =
         src + src_offset + row_index(kept_row, kept_deep, kept_shape, kept_src_stride) + column;
-    __global STORAGE(T) *q = dst + dst_offset + row_index(kept_row, kept_deep, kept_shape, kept_dst_stride) + column;
+    __global STORAGE(TO) *q = dst + dst_offset + row_index(kept_row, kept_deep, kept_shape, kept_dst_stride) + column;
     const idx_t scale_from = scale_offset + row_index(kept_row, kept_deep, kept_shape, kept_scale_stride);
     const idx_t bias_from = bias_offset + row_index(kept_row, kept_deep, kept_shape, kept_bias_stride);
     const float count = (float)(rows * shape.s7);
@@ -147,7 +155,7 @@ static inline void normalize_vector(ARGUMENTS, const idx_t kept_row, const idx_t
     const value_t inverse = 1.0f / sqrt(variance + epsilon);
     for (idx_t row = 0; row < rows; ++row) {
         __global const STORAGE(T) *x = p + row_index(row, deep, shape, src_stride);
-        __global STORAGE(T) *y = q + row_index(row, deep, shape, dst_stride);
+        __global STORAGE(TO) *y = q + row_index(row, deep, shape, dst_stride);
         __global const STORAGE(T) *s = scale + scale_from + row_index(row, deep, shape, scale_stride);
         __global const STORAGE(T) *b = bias + bias_from + row_index(row, deep, shape, bias_stride);
         for (idx_t i = 0; i < shape.s7; ++i) {
@@ -156,9 +164,9 @@ static inline void normalize_vector(ARGUMENTS, const idx_t kept_row, const idx_t
             const value_t shift = SHIFT(b + i * bias_stride.s7, column * kept_bias_stride.s7, kept_bias_stride.s7);
             const value_t result = (LOADV(T, V, x, i * src_stride.s7) - mean) * factor + shift;
             if (begin == 0)
-                STOREV(T, V, y, i * dst_stride.s7, result);
+                STOREV(TO, V, y, i * dst_stride.s7, result);
             else
-                STORE_LANES(T, V, y, i * dst_stride.s7, result, begin, V);
+                STORE_LANES(TO, V, y, i * dst_stride.s7, result, begin, V);
         }
     }
 }

@@ -2,6 +2,7 @@
 #include "model/attention.h"
 
 #include "model/compose.h"
+#include "model/narrow.h"
 #include "ops/attention.h"
 #include <math.h>
 #include <string.h>
@@ -169,7 +170,8 @@ static bool is_one_step(const rnl_lowering *lowering, const rnl_attention *atten
                                      .dst = attention->target,
                                      .bias = attention->bias,
                                      .scale = (float)attention->scale,
-                                     .empty_gives_zero = attention->may_be_empty};
+                                     .empty_gives_zero = attention->may_be_empty,
+                                     .pairs = rnl_narrow_is_on(lowering->planner->model)};
     const bool plain = attention->precision == RNL_DTYPE_NONE || attention->precision == RNL_F32;
     return plain && attention->softcap <= 0 && !rnl_view_exists(&attention->scores) &&
            rnl_op_attention_pays(lowering->list->device, out_step);

@@ -6,6 +6,7 @@
 #include "model/evaluate.h"
 #include "model/fuse.h"
 #include "model/matrix.h"
+#include "model/narrow.h"
 #include "ops/attention.h"
 #include "ops/normalize.h"
 #include <string.h>
@@ -222,7 +223,9 @@ static rnl_status lower_attention(rnl_lowering *lowering, const rnl_group *group
 {
     const rnl_attention_nodes *nodes = &group->attention;
     uint32_t output = lowering->planner->graph->nodes[rnl_group_last(group)].outputs[0];
-    rnl_attention_step step = {.bias = {.slot = RNL_NO_SLOT}, .scale = (float)nodes->scale};
+    rnl_attention_step step = {.bias = {.slot = RNL_NO_SLOT},
+                               .scale = (float)nodes->scale,
+                               .pairs = rnl_narrow_is_on(lowering->planner->model)};
     rnl_view target;
     TRY(lower_rows(lowering, nodes->query, false, &step.query));
     TRY(lower_rows(lowering, nodes->keys, true, &step.key));

@@ -44,14 +44,25 @@ bool rnl_narrow_multiplies(const rnl_planner *planner, const rnl_node *node)
     return channels >= 4 && channels % 2 == 0;
 }
 
-/* Ends with a convolution's chain, or with a chain alone: both store any type of float. */
+/* Of float32, for which nobody wants its moments. */
+static bool is_norm(const rnl_planner *planner, const rnl_node *node, const rnl_group *group)
+{
+    bool wants_more = false;
+    if (group)
+        return group->kind == RNL_GROUP_NORM;
+    for (uint32_t i = 1; i < node->output_count; i++)
+        wants_more |= node->outputs[i] != RNL_NO_VALUE && planner->values[node->outputs[i]].needed;
+    return rnl_node_is(node, "LayerNormalization") && !wants_more;
+}
+
+/* Ends with a convolution's chain, or with a chain alone, or normalizes: these store bfloat16, too. */
 static bool may_write(const rnl_planner *planner, uint32_t index)
 {
     const rnl_node *node = &planner->graph->nodes[index];
     const rnl_group *group = planner->groups[index];
     if (group && rnl_group_last(group) != index)
         return false;
-    if (group && group->kind == RNL_GROUP_CHAIN)
+    if ((group && group->kind == RNL_GROUP_CHAIN) || is_norm(planner, node, group))
         return true;
     const rnl_node *anchor = group ? &planner->graph->nodes[group->nodes[0]] : node;
     if (group && group->kind != RNL_GROUP_ANCHOR)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/attention.h"
 #include "ops/implementation.h"
+#include "ops/instruction.h"
 #include "ops/step_build.h"
 
 #define MOST_ELEMENTS 256 /* of a query or a value: what a work-item keeps of each is in its private memory */
@@ -51,11 +52,18 @@ static rnl_status find_bias(const rnl_attention_step *a, int64_t strides[RNL_MAX
     return RNL_OK;
 }
 
+static bool multiplies_pairs(const rnl_device *device, const rnl_attention_step *a, int64_t width)
+{
+    return a->pairs && width >= 8 && rnl_device_runs(device, RNL_INSTRUCTION_BF16);
+}
+
 static void add_defines(rnl_step_builder *step, const rnl_attention_step *a, int64_t width, int64_t vectors, int bias)
 {
     rnl_step_define(step, "D=%lld -DE=%lld -DW=%lld -DNB=%lld -DR=%d -DKEYS=%d -DBIAS=%d", (long long)a->query.shape[3],
                     (long long)a->value.shape[3], (long long)width, (long long)vectors, width == 16 ? 8 : 4, BLOCK_KEYS,
                     bias);
+    if (multiplies_pairs(step->list->device, a, width))
+        rnl_step_define(step, "PAIRS");
 }
 
 static void add_arguments(rnl_step_builder *step, const rnl_attention_step *a, const int64_t bias_strides[4])

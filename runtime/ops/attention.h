@@ -14,6 +14,7 @@ typedef struct rnl_attention_step {
     rnl_view bias; /* broadcasts to batch, heads, rows of query, rows of key; RNL_NO_SLOT: none */
     float scale;
     bool empty_gives_zero; /* a row whose bias leaves no key, which is NaN otherwise */
+    bool pairs;            /* factors may be rounded to bfloat16, where the device multiplies pairs of them */
 } rnl_attention_step;
 
 /* The operands are such that the step can be done, and is better than products and softmax. */

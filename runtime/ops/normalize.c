@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/normalize.h"
+#include "ops/instruction.h"
 #include "ops/reduce_plan.h"
 
 static rnl_status check(uint32_t axes, const rnl_view *src, const rnl_view *scale, const rnl_view *bias,
                         const rnl_view *dst)
 {
-    if (!rnl_shapes_equal(src, dst) || src->dtype != dst->dtype || scale->dtype != src->dtype ||
+    const bool narrows = src->dtype == RNL_F32 && dst->dtype == RNL_BF16;
+    if (!rnl_shapes_equal(src, dst) || (src->dtype != dst->dtype && !narrows) || scale->dtype != src->dtype ||
         bias->dtype != src->dtype)
         return FAIL(RNL_INVALID_ARGUMENT, "a normalisation's operands have one type, and its result their shape");
     if (!rnl_dtype_is_float(src->dtype))
@@ -47,6 +49,11 @@ static rnl_status append(rnl_step_list *list, bool rms, uint32_t axes, float eps
 
     rnl_step_begin(&step, list, names[plan.way], index64);
     rnl_step_type(&step, "T", src->dtype);
+    if (dst->dtype != src->dtype)
+        rnl_step_type(&step, "TO", dst->dtype);
+    if (dst->dtype != src->dtype && plan.way >= RNL_REDUCE_ROWS && plan.vector >= 8 &&
+        rnl_device_runs(list->device, RNL_INSTRUCTION_BF16))
+        rnl_step_define(&step, "HARDWARE_BF16");
     if (rms)
         rnl_step_define(&step, "RMS");
     for (size_t i = 0; i < 4; ++i)
@@ -54,7 +61,7 @@ static rnl_status append(rnl_step_list *list, bool rms, uint32_t axes, float eps
     rnl_step_float(&step, epsilon);
     rnl_reduce_plan_add(&step, &plan);
     step.step.flops = 8 * elements;
-    step.step.bytes = 2 * elements * rnl_dtype_bytes(src->dtype);
+    step.step.bytes = elements * (rnl_dtype_bytes(src->dtype) + rnl_dtype_bytes(dst->dtype));
     rnl_step_writes(&step, dst->slot);
     return rnl_step_end(&step, plan.way >= RNL_REDUCE_ROWS ? "normalize_vectors.cl" : "normalize.cl",
                         kernels[plan.way]);
