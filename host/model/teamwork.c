@@ -8,8 +8,9 @@
 #include <string.h>
 
 #define FEWEST_STEPS 3 /* going in and out takes about as long as two launches */
-#define PERIOD 256u /* runs, the first of them to warm up and the next to measure; twice as many each time that … */
-#define LONGEST 65536u /* … the team turned out to be the slower way */
+#define SHORTEST 32u   /* runs, the first to warm up and the next to measure: a process's first ones tell little; … */
+#define PERIOD 256u    /* … twice as many each time up to these, and up to … */
+#define LONGEST 65536u /* … while the team turns out to be the slower way */
 #define FAR_WORSE 1.5  /* two runs by the team that took so many times as long as those before them are enough */
 #define MEASURED (2 * RNL_TEAMWORK_TRIALS)
 #define BETTER 0.98
@@ -72,10 +73,8 @@ void rnl_teamwork_begin(rnl_session *session)
 static void decide(rnl_teamwork_record *record, bool is_better)
 {
     record->is_better = is_better;
-    if (is_better || record->period == 0)
-        record->period = PERIOD;
-    else if (record->period < LONGEST)
-        record->period *= 2;
+    const uint32_t most = is_better ? PERIOD : LONGEST;
+    record->period = record->period == 0 ? SHORTEST : record->period >= most / 2 ? most : 2 * record->period;
 }
 
 static void note(rnl_teamwork_record *record, uint32_t trial, uint64_t took_ns)
@@ -103,7 +102,7 @@ void rnl_teamwork_end(rnl_session *session)
         return;
     if (trial >= 0)
         note(record, (uint32_t)trial, rnl_clock_ns() - work->start_ns);
-    if (++record->run >= (record->period ? record->period : PERIOD)) {
+    if (++record->run >= (record->period ? record->period : SHORTEST)) {
         record->run = 0;
         record->far_worse = 0;
     }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/attention.h"
+#include "ops/instruction.h"
 #include "support/op_test.h"
 #include <math.h>
 #include <string.h>
@@ -72,14 +73,23 @@ static attention_job make_job(const attention_form *f, op_layout layout)
     return job;
 }
 
+static double rounded(double value)
+{
+    return op_round(RNL_BF16, op_float(value)).f;
+}
+
+/* With pairs, of factors that are rounded as the step rounds them: a query when it is scaled, to powers of two. */
 static double score(const attention_job *job, const int64_t *at, int64_t key)
 {
     const int64_t *q = job->q->view.shape, *k = job->k->view.shape;
+    const float log2_e = 1.44269504f, scale = job->step.scale * log2_e;
     double sum = 0;
-    for (int64_t i = 0; i < q[3]; i++)
-        sum += op_get(job->q, (const int64_t[]){at[0], at[1], at[2], i}).f *
-               op_get(job->k, (const int64_t[]){at[0], at[1] / (q[1] / k[1]), key, i}).f;
-    sum *= (double)job->step.scale;
+    for (int64_t i = 0; i < q[3]; i++) {
+        const double x = op_get(job->q, (const int64_t[]){at[0], at[1], at[2], i}).f;
+        const double y = op_get(job->k, (const int64_t[]){at[0], at[1] / (q[1] / k[1]), key, i}).f;
+        sum += job->step.pairs ? rounded((double)((float)x * scale)) * rounded(y) : x * y;
+    }
+    sum *= job->step.pairs ? 1 / (double)log2_e : (double)job->step.scale;
     return job->bias ? sum + op_get_broadcast(job->bias, 4, (const int64_t[]){at[0], at[1], at[2], key}).f : sum;
 }
 
@@ -104,8 +114,9 @@ static op_value reference(void *user, const int64_t *at)
     find_scores(job, at);
     for (int64_t j = 0; j < keys; j++) {
         const double share = exp(job->scores[j] - job->highest);
+        const double value = op_get(job->v, (const int64_t[]){at[0], owner, j, at[3]}).f;
         total += share;
-        sum += share * op_get(job->v, (const int64_t[]){at[0], owner, j, at[3]}).f;
+        sum += share * (job->step.pairs ? rounded(value) : value);
     }
     return op_float(job->step.empty_gives_zero && job->highest == -INFINITY ? 0 : sum / total);
 }
@@ -114,6 +125,8 @@ static void run_job(attention_job *job)
 {
     op_bound bound = op_tolerance(RNL_F32);
     bound.absolute += 4e-6; /* shares of values up to 2, summed */
+    if (job->step.pairs)
+        bound.absolute += 2 * ldexp(1, -8) + 1e-5; /* shares are rounded to 8 bits */
     op_expect(RNL_OK, rnl_op_attention(op_list(), &job->step));
     op_run();
     op_check(job->dst, reference, job, bound);
@@ -130,17 +143,36 @@ START_TEST(shapes)
 }
 END_TEST
 
+/* Where the device multiplies pairs of bfloat16; elsewhere the option is none. */
+static bool has_pairs(void)
+{
+    return rnl_device_runs(op_device(), RNL_INSTRUCTION_BF16) && op_device()->vector_width >= 8;
+}
+
+START_TEST(pairs)
+{
+    if (!has_pairs())
+        return;
+    attention_job job = make_job(&forms[_i], _i % 2 ? OP_ROW_MAJOR : OP_GAPS);
+    op_note("form %d", _i);
+    job.step.pairs = true;
+    run_job(&job);
+}
+END_TEST
+
 static const attention_form masked = {1, 2, 2, 18, 70, 8, 8, 1 | OF_HEAD | OF_QUERY | OF_KEY};
 
 /* Causal: the first blocks of keys may be all that a query has, or the last ones. */
 START_TEST(masks)
 {
     attention_job job = make_job(&masked, OP_ROW_MAJOR);
+    job.step.pairs = _i / 2 && has_pairs();
     for (int64_t h = 0; h < 2; h++)
         for (int64_t i = 0; i < 18; i++)
             for (int64_t j = 0; j < 70; j++)
                 if (h == 0 ? j > i : j < 52 + i)
-                    op_put(job.bias, (const int64_t[]){0, h, i, j}, op_float(_i ? -3.4028234663852886e38 : -INFINITY));
+                    op_put(job.bias, (const int64_t[]){0, h, i, j},
+                           op_float(_i % 2 ? -3.4028234663852886e38 : -INFINITY));
     run_job(&job);
 }
 END_TEST
@@ -152,7 +184,8 @@ START_TEST(rows_without_keys)
         op_put(job.bias, (const int64_t[]){0, 0, 3, j}, op_float(-INFINITY));
         op_put(job.bias, (const int64_t[]){0, 1, 17, j}, op_float(-INFINITY));
     }
-    job.step.empty_gives_zero = _i;
+    job.step.empty_gives_zero = _i % 2;
+    job.step.pairs = _i / 2 && has_pairs();
     run_job(&job);
 }
 END_TEST
@@ -160,6 +193,7 @@ END_TEST
 START_TEST(special_values)
 {
     attention_job job = make_job(&masked, OP_ROW_MAJOR);
+    job.step.pairs = _i && has_pairs();
     op_put(job.q, (const int64_t[]){0, 0, 1, 2}, op_float(NAN));
     op_put(job.q, (const int64_t[]){0, 0, 4, 2}, op_float(INFINITY));
     op_put(job.q, (const int64_t[]){0, 0, 5, 2}, op_float(1e30));
@@ -200,9 +234,10 @@ int main(void)
     Suite *suite = suite_create("attention");
     TCase *tests = op_case(suite, "attention");
     op_add_loop(tests, shapes, 0, FORMS);
-    op_add_loop(tests, masks, 0, 2);
-    op_add_loop(tests, rows_without_keys, 0, 2);
-    op_add_loop(tests, special_values, 0, 1);
+    op_add_loop(tests, pairs, 0, FORMS);
+    op_add_loop(tests, masks, 0, 4);
+    op_add_loop(tests, rows_without_keys, 0, 4);
+    op_add_loop(tests, special_values, 0, 2);
     tcase_add_test(tests, nothing_and_refusals);
     return op_main(suite);
 }

@@ -61,12 +61,13 @@ static const normalize_form forms[] = {
 };
 enum { FORMS = sizeof forms / sizeof *forms };
 
-static void run_form(const normalize_form *form, rnl_dtype dtype, op_layout src, op_layout dst, double offset)
+static void run_types(const normalize_form *form, rnl_dtype dtype, rnl_dtype to, op_layout src, op_layout dst,
+                      double offset)
 {
     normalize_job job = {.axes = form->axes};
-    op_bound bound = op_tolerance(dtype);
+    op_bound bound = op_tolerance(to);
     job.src = op_tensor_create(dtype, form->rank, form->shape, src);
-    job.dst = op_tensor_create(dtype, form->rank, form->shape, dst);
+    job.dst = op_tensor_create(to, form->rank, form->shape, dst);
     job.scale = op_tensor_create(dtype, form->own_rank, form->own_shape, OP_ROW_MAJOR);
     job.bias = op_tensor_create(dtype, form->own_rank, form->own_shape, OP_ROW_MAJOR);
     op_fill(job.src, OP_RANDOM, offset - 3, offset + 3);
@@ -83,6 +84,11 @@ static void run_form(const normalize_form *form, rnl_dtype dtype, op_layout src,
     op_reset();
 }
 
+static void run_form(const normalize_form *form, rnl_dtype dtype, op_layout src, op_layout dst, double offset)
+{
+    run_types(form, dtype, dtype, src, dst, offset);
+}
+
 START_TEST(shapes_and_layouts)
 {
     run_form(&forms[_i / OP_LAYOUT_COUNT], RNL_F32, (op_layout)(_i % OP_LAYOUT_COUNT), OP_ROW_MAJOR, 0);
@@ -97,6 +103,14 @@ START_TEST(types)
     if (dtypes[_i % 3] == RNL_F64 && !op_info()->has_fp64)
         return;
     run_form(&forms[_i / 3 ? 5 : 0], dtypes[_i % 3], OP_CHANNELS_LAST, OP_CHANNELS_LAST, 0);
+}
+END_TEST
+
+/* float32 to bfloat16: vectors along rows and across, and neither. */
+START_TEST(narrowing)
+{
+    static const size_t some[] = {0, 1, 6, 9, 10};
+    run_types(&forms[some[_i]], RNL_F32, RNL_BF16, OP_ROW_MAJOR, _i % 2 ? OP_GAPS : OP_ROW_MAJOR, 0);
 }
 END_TEST
 
@@ -139,6 +153,8 @@ START_TEST(nothing_and_refusals)
     op_expect(RNL_INVALID_ARGUMENT, rnl_op_normalize(op_list(), 4, 0, &src, &one, &one, &src));
     op_expect(RNL_INVALID_ARGUMENT, rnl_op_normalize(op_list(), 2, 0, &src, &four, &one, &src));
     op_expect(RNL_INVALID_ARGUMENT, rnl_op_normalize(op_list(), 2, 0, &src, &one, &whole_one, &src));
+    rnl_view half = rnl_view_row_major(0, RNL_F16, 2, shape);
+    op_expect(RNL_INVALID_ARGUMENT, rnl_op_normalize(op_list(), 2, 0, &src, &one, &one, &half));
     op_expect(RNL_UNIMPLEMENTED, rnl_op_normalize(op_list(), 2, 0, &whole, &whole_one, &whole_one, &whole));
     ck_assert_uint_eq(op_list()->step_count, 0);
 }
@@ -150,6 +166,7 @@ static void add_tests(TCase *tests)
         return;
     op_add_loop(tests, shapes_and_layouts, 0, FORMS * OP_LAYOUT_COUNT);
     op_add_loop(tests, types, 0, 6);
+    op_add_loop(tests, narrowing, 0, 5);
     op_add_loop(tests, large_means, 0, 2);
     tcase_add_test(tests, long_rows);
 }
