@@ -151,10 +151,11 @@ static bool has_pairs(void)
 
 START_TEST(pairs)
 {
+    static const size_t some[] = {1, 2, 3, 4, 8};
     if (!has_pairs())
         return;
-    attention_job job = make_job(&forms[_i], _i % 2 ? OP_ROW_MAJOR : OP_GAPS);
-    op_note("form %d", _i);
+    attention_job job = make_job(&forms[some[_i]], _i % 2 ? OP_ROW_MAJOR : OP_GAPS);
+    op_note("form %zu", some[_i]);
     job.step.pairs = true;
     run_job(&job);
 }
@@ -234,7 +235,7 @@ int main(void)
     Suite *suite = suite_create("attention");
     TCase *tests = op_case(suite, "attention");
     op_add_loop(tests, shapes, 0, FORMS);
-    op_add_loop(tests, pairs, 0, FORMS);
+    op_add_loop(tests, pairs, 0, 5);
     op_add_loop(tests, masks, 0, 4);
     op_add_loop(tests, rows_without_keys, 0, 4);
     op_add_loop(tests, special_values, 0, 2);
