@@ -196,6 +196,39 @@ class PrecisionTest(unittest.TestCase):
         net.add("If", condition, output="y", then_branch=inner, else_branch=inner)
         self.check(net, (4, 8))
 
+    def attend(self, net, source, width, heads):
+        """Attention that is written out; queries and the others as heads."""
+        def split(value, perm):
+            t = net.add("Reshape", value, net.constant([0, 0, heads, width // heads]))
+            return net.add("Transpose", t, perm=perm)
+
+        scale = net.weight(1)
+        net.weights[-1] = (scale, np.array([(width // heads) ** -0.5], np.float32))
+        q, k, v = (net.add("MatMul", source, net.weight(width, width)) for _ in range(3))
+        scores = net.add("MatMul", split(q, [0, 2, 1, 3]), split(k, [0, 2, 3, 1]))
+        shares = net.add("Softmax", net.add("Mul", scores, scale), axis=-1)
+        t = net.add("Transpose", net.add("MatMul", shares, split(v, [0, 2, 1, 3])), perm=[0, 2, 1, 3])
+        return net.add("MatMul", net.add("Reshape", t, net.constant([0, 0, width])), net.weight(width, width))
+
+    def test_encoder(self):
+        """Attention and normalizations are not linear: what is off is some roundings of the largest value."""
+        width = 48
+        net = Net(12)
+        net.random = np.random.default_rng(12)
+        t = net.add("LayerNormalization", "x", net.weight(width), net.weight(width))
+        t = net.add("Add", self.attend(net, t, width, 3), t)
+        t = net.add("LayerNormalization", t, net.weight(width), net.weight(width))
+        t = net.add("Add", net.add("MatMul", t, net.weight(width, width)), t)
+        net.add("LayerNormalization", t, net.weight(width), net.weight(width), output="y")
+        net.weights = [(name, array * np.float32(width**-0.5) if array.ndim == 2 else array)
+                       for name, array in net.weights]
+        model, x = net.model((2, 21, width), ["y"]), net.random.standard_normal((2, 21, width)).astype(np.float32)
+        right, = self.expect(model, x)
+        got, _ = self.run_with(model, x, BF16)
+        off = np.abs(got["y"] - right) / np.abs(right).max()
+        self.assertLessEqual(float(off.max()), 2.0**-7)
+        self.assertLessEqual(float(off.mean()), 2.0**-10)
+
     def test_special_values(self):
         """NaN and infinity stay within their rows."""
         net = Net(9)
