@@ -438,10 +438,8 @@ static inline int find_run(run_pixels *pixels, idx_t first, idx_t place[PARTS * 
 
 // flags.z: pixels; flags.w: runs of P pixels that a work-item computes one after the other; stride.w: blocks of
 // channels, for each run.
-__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void conv_panel(CONV_ARGUMENTS TEAM_ARGUMENTS)
+WORK convolve(CONV_ARGUMENTS, const int grid0, const int grid1)
 {
-    TEAM_ENTER
-    const int grid0 = (int)get_global_id(0), grid1 = (int)get_global_id(1);
     const int blocks = (dst_size.w + V * NB - 1) / (V * NB);
     const int first_block = (flags.x ? grid1 : grid0) * stride.w, first_run = (flags.x ? grid0 : grid1) * flags.w;
     const int end_block = min(first_block + stride.w, blocks * taps.w);
@@ -496,5 +494,11 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void conv_panel(CONV_ARG
                        FOR_OPERANDS(PASS_OPERAND));
         }
     }
+}
+
+__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void conv_panel(CONV_ARGUMENTS TEAM_ARGUMENTS)
+{
+    TEAM_ENTER
+    convolve(GIVE_CONV, (int)get_global_id(0), (int)get_global_id(1));
     TEAM_LEAVE
 }
