@@ -281,13 +281,12 @@ ALWAYS_INLINE void attend(const int nb, const idx_t first, const idx4_t sizes, _
 // Strides of batches, heads and rows; a head's elements are neighbours. sizes: (queries, keys, query heads for each head of
 // keys, 1 where a query without any key gives 0 instead of NaN). The first of a head's work-items takes what is left over: a
 // driver may give half of all work-items to one thread at once.
-__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void attention(
-    __global float *dst, __global const float *query, __global const float *key, __global const float *value,
-    const idx4_t offsets, const idx16_t strides, __global const float *bias, const idx_t bias_offset,
-    const idx4_t bias_strides, const idx4_t sizes, const float scale TEAM_ARGUMENTS)
+#define ATTENTION_ARGUMENTS                                                                                            \
+    __global float *dst, __global const float *query, __global const float *key, __global const float *value,          \
+        const idx4_t offsets, const idx16_t strides, __global const float *bias, const idx_t bias_offset,              \
+        const idx4_t bias_strides, const idx4_t sizes, const float scale
+WORK attend_group(ATTENTION_ARGUMENTS, const idx_t group, const idx_t head, const idx_t b)
 {
-    TEAM_ENTER
-    const idx_t group = (idx_t)get_global_id(0), head = (idx_t)get_global_id(1), b = (idx_t)get_global_id(2);
     const idx_t vectors = (sizes.s0 + W - 1) / W, end = vectors - ((vectors - 1) / NB - group) * NB;
     const idx_t owner = head / sizes.s2, first = max((idx_t)0, end - NB);
     const matrix keys = {key + offsets.s2 + b * strides.s6 + owner * strides.s7, strides.s8};
@@ -303,5 +302,12 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void attention(
     else
 #endif
         ATTEND(NB);
+}
+
+__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void attention(ATTENTION_ARGUMENTS TEAM_ARGUMENTS)
+{
+    TEAM_ENTER
+    attend_group(dst, query, key, value, offsets, strides, bias, bias_offset, bias_strides, sizes, scale,
+                 (idx_t)get_global_id(0), (idx_t)get_global_id(1), (idx_t)get_global_id(2));
     TEAM_LEAVE
 }

@@ -425,15 +425,13 @@ static inline void project(const block_shape *shape, __global const BETWEEN_T *b
 // the first, second, third bias are there. places: offsets of src, dst, the first and the third weight; strides of src (image,
 // row, pixel), of dst; from panel to panel of the first and third weight; from tap to tap; a work-item's floats; slices of
 // a part; pixels of `between`. others: offsets of the second weight and of the biases.
-__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void
-conv_block(__global float *memory, __global const SRC_T *src, __global const WEIGHT_T *weight1,
-           __global const STORAGE(T_BIAS) *bias1, __global const float *weight2,
-           __global const STORAGE(T_BIAS) *bias2, __global const WEIGHT_T *weight3,
-           __global const STORAGE(T_BIAS) *bias3, __global STORAGE(T_DST) *dst, idx_t memory_offset, int16 sizes,
-           idx16_t places, idx4_t others, float16 inner_scalars CHAIN_ARGUMENTS TEAM_ARGUMENTS)
+#define BLOCK_ARGUMENTS                                                                                                \
+    __global float *memory, __global const SRC_T *src, __global const WEIGHT_T *weight1,                               \
+        __global const STORAGE(T_BIAS) * bias1, __global const float *weight2, __global const STORAGE(T_BIAS) * bias2, \
+        __global const WEIGHT_T *weight3, __global const STORAGE(T_BIAS) * bias3, __global STORAGE(T_DST) * dst,       \
+        idx_t memory_offset, int16 sizes, idx16_t places, idx4_t others, float16 inner_scalars CHAIN_ARGUMENTS
+WORK compute_block(BLOCK_ARGUMENTS, const int part, const int item)
 {
-    TEAM_ENTER
-    const int part = (int)get_global_id(0), item = (int)get_global_id(1);
     const float8 e_scalars = (float8)(inner_scalars.s0, inner_scalars.s1, inner_scalars.s2, inner_scalars.s3,
                                       inner_scalars.s4, inner_scalars.s5, inner_scalars.s6, inner_scalars.s7);
     const float8 d_scalars = (float8)(inner_scalars.s8, inner_scalars.s9, inner_scalars.sa, inner_scalars.sb,
@@ -477,5 +475,12 @@ conv_block(__global float *memory, __global const SRC_T *src, __global const WEI
 #endif
         }
     }
+}
+
+__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void conv_block(BLOCK_ARGUMENTS TEAM_ARGUMENTS)
+{
+    TEAM_ENTER
+    compute_block(memory, src, weight1, bias1, weight2, bias2, weight3, bias3, dst, memory_offset, sizes, places, others,
+                  inner_scalars GIVE_CHAIN, (int)get_global_id(0), (int)get_global_id(1));
     TEAM_LEAVE
 }

@@ -324,11 +324,6 @@ static inline void accumulate_taps(FLOATV acc[P * NB], const run_pixels *pixels,
     }
 }
 
-#if STAGES <= 4
-#define UNROLL_SHORT_CHAIN _Pragma("unroll")
-#else
-#define UNROLL_SHORT_CHAIN
-#endif
 #define FIND_OPERAND(i) const idx_t at##i = place##i[p] + Y##i##_STEP * c;
 #define STORE_SUM(sum)                                                                                                 \
     {                                                                                                                  \

@@ -183,11 +183,6 @@ static inline void multiply(__global const float *slab, __global const SRC_T *co
 #else
 #define PASS_SCALARS
 #endif
-#if STAGES <= 4
-#define UNROLL_SHORT_CHAIN _Pragma("unroll")
-#else
-#define UNROLL_SHORT_CHAIN
-#endif
 #define PLACE(at, offset, stride)                                                                                      \
     ((offset) + (idx_t)(at).n * (stride).x + (idx_t)(at).d * (stride).y + (idx_t)(at).h * (stride).z +                 \
      (idx_t)(at).w * (stride).w)
@@ -321,11 +316,8 @@ static inline void add_fifth(__global float *sums)
 // The range is blocks of NB vectors of both halves, stride.w of them a work-item, by slabs, flags.w a work-item; flags.z:
 // pixels. own: where the memory begins, floats of it for each work-item, slabs that pass by the weights together.
 // weight_stride: of a block of the weights, -, of 2 * 16 channels. Terms are a multiple of 32.
-__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void conv_strassen(__global float *memory, idx4_t own,
-                                                                           CONV_ARGUMENTS TEAM_ARGUMENTS)
+WORK convolve_slabs(__global float *memory, idx4_t own, CONV_ARGUMENTS, const int grid0, const int grid1)
 {
-    TEAM_ENTER
-    const int grid0 = (int)get_global_id(0), grid1 = (int)get_global_id(1);
     const int terms = src_size.w / 2, side = ((dst_size.w + 31) / 32) * 16, blocks = (side + V * NB - 1) / (V * NB);
     const int first_block = grid0 * stride.w, end_block = min(first_block + stride.w, blocks);
     const int first_slab = grid1 * flags.w, end_slab = min(first_slab + flags.w, (flags.z + 2 * R - 1) / (2 * R));
@@ -379,5 +371,12 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void conv_strassen(__glo
             }
         }
     }
+}
+
+__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void conv_strassen(__global float *memory, idx4_t own,
+                                                                           CONV_ARGUMENTS TEAM_ARGUMENTS)
+{
+    TEAM_ENTER
+    convolve_slabs(memory, own, GIVE_CONV, (int)get_global_id(0), (int)get_global_id(1));
     TEAM_LEAVE
 }

@@ -255,11 +255,8 @@ static inline tile_place find_tile(int tile, int4 dst_size)
 
 // The range is blocks of NB vectors of output channels, stride.w of them a work-item, by slabs, flags.w a work-item; flags.z:
 // tiles. own: where the memory begins, floats of it for each work-item, slabs that pass by the weights together.
-__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void conv_winograd(__global float *memory, idx4_t own,
-                                                                           CONV_ARGUMENTS TEAM_ARGUMENTS)
+WORK convolve_slabs(__global float *memory, idx4_t own, CONV_ARGUMENTS, const int grid0, const int grid1)
 {
-    TEAM_ENTER
-    const int grid0 = (int)get_global_id(0), grid1 = (int)get_global_id(1);
     const int blocks = (dst_size.w + V * NB - 1) / (V * NB), pieces = (src_size.w + 15) / 16, matrix = pieces * PIECE;
     const int first_block = grid0 * stride.w, end_block = min(first_block + stride.w, blocks);
     const int end_tile = min((grid1 + 1) * flags.w * R, flags.z);
@@ -305,5 +302,12 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void conv_winograd(__glo
             }
         }
     }
+}
+
+__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void conv_winograd(__global float *memory, idx4_t own,
+                                                                           CONV_ARGUMENTS TEAM_ARGUMENTS)
+{
+    TEAM_ENTER
+    convolve_slabs(memory, own, GIVE_CONV, (int)get_global_id(0), (int)get_global_id(1));
     TEAM_LEAVE
 }

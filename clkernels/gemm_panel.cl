@@ -38,6 +38,7 @@
 #endif
 // The work-items' own memory; where it begins, and of each work-item: floats of it, slabs, panels, terms of a block.
 #define MORE_ARGUMENTS , __global float *memory, idx8_t shares
+#define GIVE_MORE , memory, shares
 #ifdef PANELS
 #define CUT_END
 #define T_B F32
@@ -228,12 +229,10 @@ static inline void store_tile(TILE_ARGUMENTS, const VECTOR *sum, int count, idx_
         }                                                                                                              \
     } while (0)
 
-__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void gemm_panel(GEMM_ARGUMENTS TEAM_ARGUMENTS)
+WORK multiply_share(GEMM_ARGUMENTS, const idx_t grid0, const idx_t grid1, const idx_t grid2)
 {
-    TEAM_ENTER
     GEMM_UNPACK
     const idx4_t share = (idx4_t)(shares.s1, shares.s2, shares.s3, shares.s4);
-    const idx_t grid0 = (idx_t)get_global_id(0), grid1 = (idx_t)get_global_id(1), grid2 = (idx_t)get_global_id(2);
     const idx_t panels = (size.s1 + W - 1) / W, slab_count = (size.s0 + R - 1) / R;
     const idx_t slab_items = (slab_count + share.s1 - 1) / share.s1, panel_items = (panels + share.s2 - 1) / share.s2;
     const idx_t first_slab = grid0 * share.s1, end_slab = min(first_slab + share.s1, slab_count);
@@ -270,5 +269,11 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void gemm_panel(GEMM_ARG
 #endif
         }
     }
+}
+
+__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void gemm_panel(GEMM_ARGUMENTS TEAM_ARGUMENTS)
+{
+    TEAM_ENTER
+    multiply_share(GIVE_GEMM, (idx_t)get_global_id(0), (idx_t)get_global_id(1), (idx_t)get_global_id(2));
     TEAM_LEAVE
 }

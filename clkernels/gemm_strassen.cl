@@ -32,6 +32,7 @@
 // b's sums; the work-items' own memory; where both begin; of a work-item: floats of memory, slabs, column blocks, slabs that
 // pass together; terms of a part, chunks.
 #define MORE_ARGUMENTS , __global const float *blocks, __global float *memory, idx8_t cut
+#define GIVE_MORE , blocks, memory, cut
 #define CUT_END
 #include "gemm.clh"
 #include "strassen.clh"
@@ -183,11 +184,10 @@ static inline void store_tile(__global float *dst, idx_t dst_offset, __global co
 
 #define IS_PLAIN (STAGES == 0 && stride.s7 == 1 && !flags.x && first + R <= size.s0 && column + WIDTH <= size.s1)
 
-__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void gemm_strassen(GEMM_ARGUMENTS TEAM_ARGUMENTS)
+WORK multiply_share(GEMM_ARGUMENTS, const idx_t grid0, const idx_t grid1)
 {
-    TEAM_ENTER
     GEMM_UNPACK
-    const idx_t grid0 = (idx_t)get_global_id(0), grid1 = (idx_t)get_global_id(1), grid2 = 0;
+    const idx_t grid2 = 0;
     const int part = (int)cut.s6, chunks = (int)cut.s7, block_floats = BLOCK(part * R), right_floats = BLOCK(part * WIDTH);
     const idx_t slabs = (size.s0 + PARTS * R - 1) / (PARTS * R), first_slab = grid0 * cut.s3;
     const idx_t end_slab = min(first_slab + cut.s3, slabs), slab_items = (slabs + cut.s3 - 1) / cut.s3;
@@ -239,5 +239,11 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void gemm_strassen(GEMM_
                     }
                 }
         }
+}
+
+__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void gemm_strassen(GEMM_ARGUMENTS TEAM_ARGUMENTS)
+{
+    TEAM_ENTER
+    multiply_share(GIVE_GEMM, (idx_t)get_global_id(0), (idx_t)get_global_id(1));
     TEAM_LEAVE
 }

@@ -269,14 +269,24 @@ static inline void store_block(__global uchar *dst, const uint16 sum[P * NB], co
         int weight_offset, __global const int *bias, int bias_offset, __global const uchar *za, int za_offset,         \
         __global const float *a_scale, int a_scale_offset, __global const float *b_scale, int b_scale_offset,          \
         __global const float *dst_scale, int dst_scale_offset, __global const uchar *zd, int zd_offset
+#define GIVE_KERNEL                                                                                                    \
+    dst, dst_offset, src, src_offset, weight, weight_offset, bias, bias_offset, za, za_offset, a_scale,                \
+        a_scale_offset, b_scale, b_scale_offset, dst_scale, dst_scale_offset, zd, zd_offset
 #ifdef SUM
 #define SUM_ARGUMENTS                                                                                                  \
     , __global const uchar *addend, int addend_offset, __global const float *addend_scale, int addend_scale_offset,    \
         __global const uchar *addend_zero, int addend_zero_offset, __global const float *sum_scale,                    \
         int sum_scale_offset, __global const uchar *sum_zero, int sum_zero_offset
+#define GIVE_SUM                                                                                                       \
+    , addend, addend_offset, addend_scale, addend_scale_offset, addend_zero, addend_zero_offset, sum_scale,            \
+        sum_scale_offset, sum_zero, sum_zero_offset
 #else
 #define SUM_ARGUMENTS
+#define GIVE_SUM
 #endif
+#define SIZE_ARGUMENTS                                                                                                 \
+    , int4 dst_size, int4 src_size, int4 taps, int4 stride, int4 dilation, int4 pad, int4 dst_stride, int4 src_stride,  \
+        int4 addend_stride, int8 flags
 
 #define FIND_END                                                                                                       \
     end.zero = ZERO_POINT(zd, HAS_ZD);                                                                                 \
@@ -299,12 +309,9 @@ static inline void store_block(__global uchar *dst, const uint16 sum[P * NB], co
 // dst_size and src_size are (depth, rows, columns, channels), taps, stride, dilation and pad (depth, rows, columns, …),
 // and strides (image, depth, row, column). flags: see above; pixels; runs of P pixels, and blocks of channels, of a
 // work-item; 0; strides of bias and b_scale; integers of a panel of weights.
-__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void
-qconv_panel(KERNEL_ARGUMENTS SUM_ARGUMENTS, int4 dst_size, int4 src_size, int4 taps, int4 stride, int4 dilation, int4 pad,
-            int4 dst_stride, int4 src_stride, int4 addend_stride, int8 flags TEAM_ARGUMENTS)
+WORK convolve(KERNEL_ARGUMENTS SUM_ARGUMENTS SIZE_ARGUMENTS, const int grid0, const int grid1)
 {
-    TEAM_ENTER
-    const int first_run = (int)get_global_id(0) * flags.s2, first_block = (int)get_global_id(1) * flags.s3;
+    const int first_run = grid0 * flags.s2, first_block = grid1 * flags.s3;
     const int end_run = min(first_run + flags.s2, (flags.s1 + P - 1) / P);
     const int end_block = min(first_block + flags.s3, (dst_size.w + BLOCK - 1) / BLOCK);
     __global const int *panels = weight + weight_offset;
@@ -357,5 +364,13 @@ qconv_panel(KERNEL_ARGUMENTS SUM_ARGUMENTS, int4 dst_size, int4 src_size, int4 t
             store_block(dst, sum, &run, scale, &end, channel, dst_size.w - channel PASS_ADDENDS);
         }
     }
+}
+
+__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void
+qconv_panel(KERNEL_ARGUMENTS SUM_ARGUMENTS SIZE_ARGUMENTS TEAM_ARGUMENTS)
+{
+    TEAM_ENTER
+    convolve(GIVE_KERNEL GIVE_SUM, dst_size, src_size, taps, stride, dilation, pad, dst_stride, src_stride, addend_stride,
+             flags, (int)get_global_id(0), (int)get_global_id(1));
     TEAM_LEAVE
 }

@@ -240,15 +240,12 @@ static inline void add_rows(uint sum[R], __global const uchar *const rows[R], id
 
 // flags.s6 tiles of R rows, one below the other. Rows first … first + R - 1 are multiplied; those from begin on are the
 // tile's. Rows beyond the last one repeat it, and are not stored.
-__kernel void qgemm_panel(QGEMM_ARGUMENTS(int) TEAM_ARGUMENTS)
+WORK multiply_tiles(QGEMM_ARGUMENTS(int), const idx_t grid0, const idx_t grid1, const idx_t grid2)
 {
-    TEAM_ENTER
-    FIND_GRID;
+    TURN_GRID;
     const idx_t first_column = grid_column * (W * NB), first_wish = grid_row * (R * flags.s6);
-    if (first_wish >= size.s0 || first_column >= size.s1 || grid2 >= size.s3) {
-        TEAM_LEAVE
+    if (first_wish >= size.s0 || first_column >= size.s1 || grid2 >= size.s3)
         return;
-    }
     FIND_MATRICES;
     b += first_column / PANEL * stride.s3 + first_column % PANEL;
     const bool own_zeros = stride.s6 != 0, row_sums = HAS(ROW_SUMS) | (LESS != 0u);
@@ -284,5 +281,11 @@ __kernel void qgemm_panel(QGEMM_ARGUMENTS(int) TEAM_ARGUMENTS)
             }
         }
     }
+}
+
+__kernel void qgemm_panel(QGEMM_ARGUMENTS(int) TEAM_ARGUMENTS)
+{
+    TEAM_ENTER
+    multiply_tiles(GIVE_QGEMM, (idx_t)get_global_id(0), (idx_t)get_global_id(1), (idx_t)get_global_id(2));
     TEAM_LEAVE
 }
