@@ -33,11 +33,10 @@
 #define ROW_OF(i) const idx_t row##i = block##i + row * stride_y##i.s6;
 #define AT(i) const idx_t at##i = row##i + ALONG(Y##i##_STEP, stride_y##i);
 
-__kernel void chain(__global STORAGE(T_DST) *dst, const idx_t dst_offset, PIECE_ARGUMENTS,
-                    const idx8_t dst_stride CHAIN_ARGUMENTS TEAM_ARGUMENTS)
+#define RESULT_ARGUMENTS __global STORAGE(T_DST) *dst, const idx_t dst_offset, PIECE_ARGUMENTS, const idx8_t dst_stride
+WORK compute_piece(RESULT_ARGUMENTS CHAIN_ARGUMENTS, const idx4_t here)
 {
-    TEAM_ENTER
-    FIND_PIECE
+    FIND_PIECE_AT(here)
     for (idx_t block = first_block; block < end_block; ++block) {
         const idx_t to_block = dst_offset + block_index(block, size, shape, dst_stride);
         FOR_OPERANDS(BLOCK_OF)
@@ -61,5 +60,11 @@ __kernel void chain(__global STORAGE(T_DST) *dst, const idx_t dst_offset, PIECE_
 #endif
         }
     }
+}
+
+__kernel void chain(RESULT_ARGUMENTS CHAIN_ARGUMENTS TEAM_ARGUMENTS)
+{
+    TEAM_ENTER
+    compute_piece(dst, dst_offset, size, piece, shape, dst_stride GIVE_CHAIN, PIECE_HERE);
     TEAM_LEAVE
 }

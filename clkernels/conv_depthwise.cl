@@ -71,16 +71,12 @@ static inline void accumulate_row(FLOATV acc[P], __global const SRC_T *src, idx_
 #endif
 
 // flags.z: rows; flags.w: vectors of channels that a work-item computes one after the other.
-__kernel void conv_depthwise(CONV_ARGUMENTS TEAM_ARGUMENTS)
+WORK convolve_run(CONV_ARGUMENTS, const int block, const int run_index, const int row)
 {
-    TEAM_ENTER
-    FIND_GRID;
     const pixel_run run = get_run(run_index, dst_size.z, stride.z);
     const int blocks = min((block + 1) * flags.w, (taps.w + V - 1) / V);
-    if (row >= flags.z || run.begin >= run.end) {
-        TEAM_LEAVE
+    if (row >= flags.z || run.begin >= run.end)
         return;
-    }
     idx_t n = row;
     const int h = (int)take_index(&n, dst_size.y), d = (int)take_index(&n, dst_size.x);
     const int front = d * stride.x - pad.x, top = h * stride.y - pad.y, left = run.first * stride.z - pad.z;
@@ -123,5 +119,12 @@ __kernel void conv_depthwise(CONV_ARGUMENTS TEAM_ARGUMENTS)
                     STORE_LANES(T_DST, V, dst, at, CHAIN_RESULT, b * V - c, V);
             }
     }
+}
+
+__kernel void conv_depthwise(CONV_ARGUMENTS TEAM_ARGUMENTS)
+{
+    TEAM_ENTER
+    FIND_GRID;
+    convolve_run(GIVE_CONV, block, run_index, row);
     TEAM_LEAVE
 }
