@@ -37,12 +37,16 @@
 #endif
 
 #define ARGUMENTS                                                                                                      \
-    __global STORAGE(TO) *dst, const idx_t dst_offset, __global const STORAGE(T) *src, const idx_t src_offset,          \
+    __global STORAGE(TO) *dst, const idx_t dst_offset, __global const STORAGE(T) *src, const idx_t src_offset,         \
         __global const STORAGE(T) *scale, const idx_t scale_offset, __global const STORAGE(T) *bias,                   \
         const idx_t bias_offset, const float epsilon, const idx_t sets, const int kept_deep, const idx8_t kept_shape,  \
         const idx8_t kept_dst_stride, const idx8_t kept_src_stride, const idx8_t kept_scale_stride,                    \
         const idx8_t kept_bias_stride, const idx_t rows, const int deep, const idx8_t shape, const idx8_t dst_stride,  \
         const idx8_t src_stride, const idx8_t scale_stride, const idx8_t bias_stride, const idx_t each
+#define GIVE_ARGUMENTS                                                                                                 \
+    dst, dst_offset, src, src_offset, scale, scale_offset, bias, bias_offset, epsilon, sets, kept_deep,                \
+        kept_shape, kept_dst_stride, kept_src_stride, kept_scale_stride, kept_bias_stride, rows, deep, shape,          \
+        dst_stride, src_stride, scale_stride, bias_stride, each
 
 // V elements from p on, or one of them in all lanes.
 static inline value_t load_or_repeat(__global const STORAGE(T) *p, const idx_t i, const idx_t stride)
@@ -84,10 +88,9 @@ static inline float sum_of_set(__global const STORAGE(T) *p, const idx_t rows, c
     return SUM_LANES(total);
 }
 
-__kernel void normalize_rows(ARGUMENTS TEAM_ARGUMENTS)
+WORK normalize_some_rows(ARGUMENTS, const idx_t item)
 {
-    TEAM_ENTER
-    const idx_t first = (idx_t)get_global_id(0) * each, end = min(first + each, sets);
+    const idx_t first = item * each, end = min(first + each, sets);
     for (idx_t set = first; set < end; ++set) {
         __global const STORAGE(T) *p = src + src_offset + element_index(set, kept_deep, kept_shape, kept_src_stride);
         __global STORAGE(TO) *q = dst + dst_offset + element_index(set, kept_deep, kept_shape, kept_dst_stride);
@@ -115,6 +118,12 @@ __kernel void normalize_rows(ARGUMENTS TEAM_ARGUMENTS)
             }
         }
     }
+}
+
+__kernel void normalize_rows(ARGUMENTS TEAM_ARGUMENTS)
+{
+    TEAM_ENTER
+    normalize_some_rows(GIVE_ARGUMENTS, (idx_t)get_global_id(0));
     TEAM_LEAVE
 }
 
@@ -171,11 +180,10 @@ static inline void normalize_vector(ARGUMENTS, const idx_t kept_row, const idx_t
     }
 }
 
-__kernel void normalize_columns(ARGUMENTS TEAM_ARGUMENTS)
+WORK normalize_some_columns(ARGUMENTS, const idx_t item)
 {
-    TEAM_ENTER
     const idx_t blocks = (kept_shape.s7 + V - 1) / V, vectors = sets / kept_shape.s7 * blocks;
-    const idx_t first = (idx_t)get_global_id(0) * each, end = min(first + each, vectors);
+    const idx_t first = item * each, end = min(first + each, vectors);
     for (idx_t vector = first; vector < end; ++vector) {
         const idx_t kept_row = vector / blocks, lane = (vector - kept_row * blocks) * V;
         const idx_t column = min(lane, kept_shape.s7 - V);
@@ -184,5 +192,11 @@ __kernel void normalize_columns(ARGUMENTS TEAM_ARGUMENTS)
                          rows, deep, shape, dst_stride, src_stride, scale_stride, bias_stride, each, kept_row, column,
                          (int)(lane - column));
     }
+}
+
+__kernel void normalize_columns(ARGUMENTS TEAM_ARGUMENTS)
+{
+    TEAM_ENTER
+    normalize_some_columns(GIVE_ARGUMENTS, (idx_t)get_global_id(0));
     TEAM_LEAVE
 }

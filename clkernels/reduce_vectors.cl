@@ -95,6 +95,9 @@ static inline value_t combine(const value_t a, const value_t b)
         const idx_t results, const int kept_deep, const idx8_t kept_shape, const idx8_t kept_dst_stride,               \
         const idx8_t kept_src_stride, const idx_t rows, const int deep, const idx8_t shape, const idx8_t stride,       \
         const idx_t each
+#define GIVE_ARGUMENTS                                                                                                 \
+    dst, dst_offset, src, src_offset, results, kept_deep, kept_shape, kept_dst_stride, kept_src_stride, rows,          \
+        deep, shape, stride, each
 
 // Elements begin ... end - 1 of p, of which there is at least a vector before the end.
 static inline value_t take_run(__global const STORAGE(T) *p, const idx_t begin, const idx_t end, const float shift)
@@ -130,10 +133,9 @@ static inline value_t highest_of_row(__global const STORAGE(T) *p, const idx_t c
 }
 #endif
 
-__kernel void reduce_rows(ARGUMENTS TEAM_ARGUMENTS)
+WORK reduce_some_rows(ARGUMENTS, const idx_t item)
 {
-    TEAM_ENTER
-    const idx_t first = (idx_t)get_global_id(0) * each, end = min(first + each, results);
+    const idx_t first = item * each, end = min(first + each, results);
     for (idx_t result = first; result < end; ++result) {
         const idx_t from = src_offset + element_index(result, kept_deep, kept_shape, kept_src_stride);
         float shift = 0.0f, all;
@@ -163,6 +165,12 @@ __kernel void reduce_rows(ARGUMENTS TEAM_ARGUMENTS)
         const idx_t to = dst_offset + element_index(result, kept_deep, kept_shape, kept_dst_stride);
         STORE(T, dst, to, FINISH(all, rows * shape.s7, FAST_LOG1));
     }
+}
+
+__kernel void reduce_rows(ARGUMENTS TEAM_ARGUMENTS)
+{
+    TEAM_ENTER
+    reduce_some_rows(GIVE_ARGUMENTS, (idx_t)get_global_id(0));
     TEAM_LEAVE
 }
 
@@ -185,11 +193,10 @@ static inline value_t take_columns(__global const STORAGE(T) *p, const idx_t cou
     return combine(combine(a0, a1), combine(a2, a3));
 }
 
-__kernel void reduce_columns(ARGUMENTS TEAM_ARGUMENTS)
+WORK reduce_some_columns(ARGUMENTS, const idx_t item)
 {
-    TEAM_ENTER
     const idx_t blocks = (kept_shape.s7 + V - 1) / V, vectors = results / kept_shape.s7 * blocks;
-    const idx_t first = (idx_t)get_global_id(0) * each, end = min(first + each, vectors);
+    const idx_t first = item * each, end = min(first + each, vectors);
     for (idx_t vector = first; vector < end; ++vector) {
         const idx_t kept_row = vector / blocks, lane = (vector - kept_row * blocks) * V;
         const idx_t column = min(lane, kept_shape.s7 - V); // the last vector is moved back to be full
@@ -221,5 +228,11 @@ __kernel void reduce_columns(ARGUMENTS TEAM_ARGUMENTS)
         else
             STORE_LANES(T, V, dst, to, result, (int)(lane - column), V);
     }
+}
+
+__kernel void reduce_columns(ARGUMENTS TEAM_ARGUMENTS)
+{
+    TEAM_ENTER
+    reduce_some_columns(GIVE_ARGUMENTS, (idx_t)get_global_id(0));
     TEAM_LEAVE
 }

@@ -47,6 +47,9 @@ static inline value_t larger(const value_t a, const value_t b)
         const idx_t sets, const int kept_deep, const idx8_t kept_shape, const idx8_t kept_dst_stride,                  \
         const idx8_t kept_src_stride, const idx_t rows, const int deep, const idx8_t shape, const idx8_t dst_stride,   \
         const idx8_t src_stride, const idx_t each
+#define GIVE_ARGUMENTS                                                                                                 \
+    dst, dst_offset, src, src_offset, sets, kept_deep, kept_shape, kept_dst_stride, kept_src_stride, rows, deep,       \
+        shape, dst_stride, src_stride, each
 #define FOR_ROWS for (idx_t row = 0; row < rows; ++row)
 #define FROM (src + from + row_index(row, deep, shape, src_stride))
 #define TO (dst + to + row_index(row, deep, shape, dst_stride))
@@ -97,10 +100,9 @@ static inline void finish_row(__global const STORAGE(T) *p, __global STORAGE(T) 
     }
 }
 
-__kernel void softmax_rows(ARGUMENTS TEAM_ARGUMENTS)
+WORK softmax_some_rows(ARGUMENTS, const idx_t item)
 {
-    TEAM_ENTER
-    const idx_t first = (idx_t)get_global_id(0) * each, end = min(first + each, sets);
+    const idx_t first = item * each, end = min(first + each, sets);
     for (idx_t set = first; set < end; ++set) {
         const idx_t from = src_offset + element_index(set, kept_deep, kept_shape, kept_src_stride);
         const idx_t to = dst_offset + element_index(set, kept_deep, kept_shape, kept_dst_stride);
@@ -121,6 +123,12 @@ __kernel void softmax_rows(ARGUMENTS TEAM_ARGUMENTS)
         const float norm = NORM(SUM_LANES(sum), FAST_LOG1);
         FOR_ROWS finish_row(FROM, TO, shape.s7, highest, norm);
     }
+}
+
+__kernel void softmax_rows(ARGUMENTS TEAM_ARGUMENTS)
+{
+    TEAM_ENTER
+    softmax_some_rows(GIVE_ARGUMENTS, (idx_t)get_global_id(0));
     TEAM_LEAVE
 }
 
@@ -169,11 +177,10 @@ static inline void softmax_of_columns(__global const STORAGE(T) *src, const idx_
     }
 }
 
-__kernel void softmax_columns(ARGUMENTS TEAM_ARGUMENTS)
+WORK softmax_some_columns(ARGUMENTS, const idx_t item)
 {
-    TEAM_ENTER
     const idx_t blocks = (kept_shape.s7 + V - 1) / V, vectors = sets / kept_shape.s7 * blocks;
-    const idx_t first = (idx_t)get_global_id(0) * each, end = min(first + each, vectors);
+    const idx_t first = item * each, end = min(first + each, vectors);
     for (idx_t vector = first; vector < end; ++vector) {
         const idx_t kept_row = vector / blocks, lane = (vector - kept_row * blocks) * V;
         const idx_t column = min(lane, kept_shape.s7 - V); // the last vector is moved back to be full
@@ -181,5 +188,11 @@ __kernel void softmax_columns(ARGUMENTS TEAM_ARGUMENTS)
         const idx_t to = dst_offset + row_index(kept_row, kept_deep, kept_shape, kept_dst_stride) + column;
         softmax_of_columns(src, from, dst, to, (int)(lane - column), rows, deep, shape, dst_stride, src_stride);
     }
+}
+
+__kernel void softmax_columns(ARGUMENTS TEAM_ARGUMENTS)
+{
+    TEAM_ENTER
+    softmax_some_columns(GIVE_ARGUMENTS, (idx_t)get_global_id(0));
     TEAM_LEAVE
 }
