@@ -304,7 +304,7 @@ WORK attend_group(ATTENTION_ARGUMENTS, const idx_t group, const idx_t head, cons
         ATTEND(NB);
 }
 
-__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void attention(ATTENTION_ARGUMENTS TEAM_ARGUMENTS)
+NOT_VECTORIZED __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void attention(ATTENTION_ARGUMENTS TEAM_ARGUMENTS)
 {
     TEAM_ENTER
     attend_group(dst, query, key, value, offsets, strides, bias, bias_offset, bias_strides, sizes, scale,

@@ -62,7 +62,7 @@ WORK compute_piece(RESULT_ARGUMENTS CHAIN_ARGUMENTS, const idx4_t here)
     }
 }
 
-__kernel void chain(RESULT_ARGUMENTS CHAIN_ARGUMENTS TEAM_ARGUMENTS)
+NOT_VECTORIZED __kernel void chain(RESULT_ARGUMENTS CHAIN_ARGUMENTS TEAM_ARGUMENTS)
 {
     TEAM_ENTER
     compute_piece(dst, dst_offset, size, piece, shape, dst_stride GIVE_CHAIN, PIECE_HERE);

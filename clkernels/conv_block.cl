@@ -477,7 +477,7 @@ WORK compute_block(BLOCK_ARGUMENTS, const int part, const int item)
     }
 }
 
-__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void conv_block(BLOCK_ARGUMENTS TEAM_ARGUMENTS)
+NOT_VECTORIZED __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void conv_block(BLOCK_ARGUMENTS TEAM_ARGUMENTS)
 {
     TEAM_ENTER
     compute_block(memory, src, weight1, bias1, weight2, bias2, weight3, bias3, dst, memory_offset, sizes, places, others,

@@ -11,7 +11,7 @@
 #define BITS(plane) convert_uint8(bf16_from_float8(vload8(0, (plane) + pixel)))
 
 // The range is parts of `each` pixels by 1 by pictures. src_plane, src_picture: strides of src; a picture of dst is dense.
-__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void
+NOT_VECTORIZED __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void
 conv_colours(__global uint *dst, const idx_t dst_offset, __global const float *src, const idx_t src_offset,
              const idx_t pixels, const idx_t src_plane, const idx_t src_picture, const idx_t each)
 {

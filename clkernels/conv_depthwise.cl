@@ -121,7 +121,7 @@ WORK convolve_run(CONV_ARGUMENTS, const int block, const int run_index, const in
     }
 }
 
-__kernel void conv_depthwise(CONV_ARGUMENTS TEAM_ARGUMENTS)
+NOT_VECTORIZED __kernel void conv_depthwise(CONV_ARGUMENTS TEAM_ARGUMENTS)
 {
     TEAM_ENTER
     FIND_GRID;

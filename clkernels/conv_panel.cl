@@ -491,7 +491,7 @@ WORK convolve(CONV_ARGUMENTS, const int grid0, const int grid1)
     }
 }
 
-__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void conv_panel(CONV_ARGUMENTS TEAM_ARGUMENTS)
+NOT_VECTORIZED __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void conv_panel(CONV_ARGUMENTS TEAM_ARGUMENTS)
 {
     TEAM_ENTER
     convolve(GIVE_CONV, (int)get_global_id(0), (int)get_global_id(1));

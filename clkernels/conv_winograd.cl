@@ -304,7 +304,7 @@ WORK convolve_slabs(__global float *memory, idx4_t own, CONV_ARGUMENTS, const in
     }
 }
 
-__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void conv_winograd(__global float *memory, idx4_t own,
+NOT_VECTORIZED __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void conv_winograd(__global float *memory, idx4_t own,
                                                                            CONV_ARGUMENTS TEAM_ARGUMENTS)
 {
     TEAM_ENTER

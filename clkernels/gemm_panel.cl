@@ -271,7 +271,7 @@ WORK multiply_share(GEMM_ARGUMENTS, const idx_t grid0, const idx_t grid1, const 
     }
 }
 
-__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void gemm_panel(GEMM_ARGUMENTS TEAM_ARGUMENTS)
+NOT_VECTORIZED __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void gemm_panel(GEMM_ARGUMENTS TEAM_ARGUMENTS)
 {
     TEAM_ENTER
     multiply_share(GIVE_GEMM, (idx_t)get_global_id(0), (idx_t)get_global_id(1), (idx_t)get_global_id(2));

@@ -89,7 +89,7 @@ static inline bool add_up_in_team(VECTOR sums[VECTORS], int vectors, idx_t stret
 }
 #endif
 
-__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void gemm_row(ROW_ARGUMENTS TEAM_ARGUMENTS)
+NOT_VECTORIZED __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void gemm_row(ROW_ARGUMENTS TEAM_ARGUMENTS)
 {
     TEAM_ENTER
     ROW_UNPACK

@@ -120,7 +120,7 @@ WORK normalize_some_rows(ARGUMENTS, const idx_t item)
     }
 }
 
-__kernel void normalize_rows(ARGUMENTS TEAM_ARGUMENTS)
+NOT_VECTORIZED __kernel void normalize_rows(ARGUMENTS TEAM_ARGUMENTS)
 {
     TEAM_ENTER
     normalize_some_rows(GIVE_ARGUMENTS, (idx_t)get_global_id(0));
@@ -194,7 +194,7 @@ WORK normalize_some_columns(ARGUMENTS, const idx_t item)
     }
 }
 
-__kernel void normalize_columns(ARGUMENTS TEAM_ARGUMENTS)
+NOT_VECTORIZED __kernel void normalize_columns(ARGUMENTS TEAM_ARGUMENTS)
 {
     TEAM_ENTER
     normalize_some_columns(GIVE_ARGUMENTS, (idx_t)get_global_id(0));

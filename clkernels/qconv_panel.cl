@@ -366,7 +366,7 @@ WORK convolve(KERNEL_ARGUMENTS SUM_ARGUMENTS SIZE_ARGUMENTS, const int grid0, co
     }
 }
 
-__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void
+NOT_VECTORIZED __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void
 qconv_panel(KERNEL_ARGUMENTS SUM_ARGUMENTS SIZE_ARGUMENTS TEAM_ARGUMENTS)
 {
     TEAM_ENTER

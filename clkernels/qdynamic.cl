@@ -87,13 +87,13 @@ static inline void quantize(__global uchar *dst, __global const float *src, cons
     }
 }
 
-__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void qdynamic_whole(ARGUMENTS)
+NOT_VECTORIZED __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void qdynamic_whole(ARGUMENTS)
 {
     src += at.s1;
     quantize(dst + at.s0, src, bounds_of(src, 0, at.s4, at.s4), 0, at.s4, at.s4, scale + at.s2, zero + at.s3);
 }
 
-__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void qdynamic_bounds(ARGUMENTS)
+NOT_VECTORIZED __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void qdynamic_bounds(ARGUMENTS)
 {
     FIND_PIECE;
     const float2 bounds = bounds_of(src, begin, end, size);
@@ -101,7 +101,7 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void qdynamic_bounds(ARG
     part[2 * piece + 1] = bounds.y;
 }
 
-__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void qdynamic_store(ARGUMENTS)
+NOT_VECTORIZED __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void qdynamic_store(ARGUMENTS)
 {
     FIND_PIECE;
     float2 bounds = 0.0f;

@@ -283,7 +283,7 @@ WORK multiply_tiles(QGEMM_ARGUMENTS(int), const idx_t grid0, const idx_t grid1, 
     }
 }
 
-__kernel void qgemm_panel(QGEMM_ARGUMENTS(int) TEAM_ARGUMENTS)
+NOT_VECTORIZED __kernel void qgemm_panel(QGEMM_ARGUMENTS(int) TEAM_ARGUMENTS)
 {
     TEAM_ENTER
     multiply_tiles(GIVE_QGEMM, (idx_t)get_global_id(0), (idx_t)get_global_id(1), (idx_t)get_global_id(2));

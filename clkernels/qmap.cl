@@ -120,7 +120,7 @@ typedef uint8 uints;
     const ints zero_d = ZERO_OF(zd, HAS_ZD, flags.s3) - flags.s3;                                                      \
     (void)scale0, (void)scale1, (void)scale_d, (void)zero0, (void)zero1, (void)zero_d;
 
-__kernel void qmap(__global STORAGE(T_DST) *restrict dst, const idx_t dst_offset, __global const STORAGE(T0) *src0,
+NOT_VECTORIZED __kernel void qmap(__global STORAGE(T_DST) *restrict dst, const idx_t dst_offset, __global const STORAGE(T0) *src0,
                    const idx_t src0_offset, __global const STORAGE(T1) *src1, const idx_t src1_offset,
                    __global const float *s0, const idx_t s0_offset, __global const uchar *z0, const idx_t z0_offset,
                    __global const float *s1, const idx_t s1_offset, __global const uchar *z1, const idx_t z1_offset,

@@ -167,7 +167,7 @@ WORK reduce_some_rows(ARGUMENTS, const idx_t item)
     }
 }
 
-__kernel void reduce_rows(ARGUMENTS TEAM_ARGUMENTS)
+NOT_VECTORIZED __kernel void reduce_rows(ARGUMENTS TEAM_ARGUMENTS)
 {
     TEAM_ENTER
     reduce_some_rows(GIVE_ARGUMENTS, (idx_t)get_global_id(0));
@@ -230,7 +230,7 @@ WORK reduce_some_columns(ARGUMENTS, const idx_t item)
     }
 }
 
-__kernel void reduce_columns(ARGUMENTS TEAM_ARGUMENTS)
+NOT_VECTORIZED __kernel void reduce_columns(ARGUMENTS TEAM_ARGUMENTS)
 {
     TEAM_ENTER
     reduce_some_columns(GIVE_ARGUMENTS, (idx_t)get_global_id(0));

@@ -125,7 +125,7 @@ WORK softmax_some_rows(ARGUMENTS, const idx_t item)
     }
 }
 
-__kernel void softmax_rows(ARGUMENTS TEAM_ARGUMENTS)
+NOT_VECTORIZED __kernel void softmax_rows(ARGUMENTS TEAM_ARGUMENTS)
 {
     TEAM_ENTER
     softmax_some_rows(GIVE_ARGUMENTS, (idx_t)get_global_id(0));
@@ -190,7 +190,7 @@ WORK softmax_some_columns(ARGUMENTS, const idx_t item)
     }
 }
 
-__kernel void softmax_columns(ARGUMENTS TEAM_ARGUMENTS)
+NOT_VECTORIZED __kernel void softmax_columns(ARGUMENTS TEAM_ARGUMENTS)
 {
     TEAM_ENTER
     softmax_some_columns(GIVE_ARGUMENTS, (idx_t)get_global_id(0));

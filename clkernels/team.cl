@@ -6,20 +6,20 @@
 #include "common.clh"
 
 // Before a kernel that cannot wait itself, and behind it.
-__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void team_await(volatile __global uint *team_counter,
+NOT_VECTORIZED __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void team_await(volatile __global uint *team_counter,
                                                                         uint team_wanted)
 {
     TEAM_ENTER
 }
 
-__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void team_arrive_here(volatile __global uint *team_counter)
+NOT_VECTORIZED __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void team_arrive_here(volatile __global uint *team_counter)
 {
     MARK_ASSEMBLY;
     TEAM_LEAVE
 }
 
 // The trial: looks so many times at most; result is 1 + the work-item's number where all came.
-__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void
+NOT_VECTORIZED __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void
 team_try(volatile __global uint *team_counter, uint team_wanted, uint most_turns, __global int *result)
 {
     const int i = (int)get_global_id(0);
