@@ -237,7 +237,7 @@ ALWAYS_INLINE void attend(const int nb, const idx_t first, const idx4_t sizes, _
                           const idx_t dst_step, __global const float *query, const idx_t query_step, const matrix keys,
                           const matrix values, mask *bias, const float scale)
 {
-    value_t one[D], result[E_TILES * R * NB], highest[NB], total[NB];
+    value_t elements[D], result[E_TILES * R * NB], highest[NB], total[NB];
     factor_t turned[SIZE * NB];
     __global const float *bias_data = bias->data;
     FOR_VECTORS
@@ -251,9 +251,9 @@ ALWAYS_INLINE void attend(const int nb, const idx_t first, const idx4_t sizes, _
     }
     for (int j = 0; j < nb; j++) {
         const idx_t from = min(first + j * W, sizes.s0 - 1);
-        turn_queries(query + from * query_step, query_step, sizes.s0 - 1 - from, scale, one);
+        turn_queries(query + from * query_step, query_step, sizes.s0 - 1 - from, scale, elements);
         for (int d = 0; d < SIZE; d++)
-            turned[d * NB + j] = QUERY_FACTOR(one, d);
+            turned[d * NB + j] = QUERY_FACTOR(elements, d);
     }
     for (int i = 0; i < E_TILES * R * NB; i++)
         result[i] = 0;

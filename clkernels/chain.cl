@@ -65,6 +65,6 @@ WORK compute_piece(RESULT_ARGUMENTS CHAIN_ARGUMENTS, const idx4_t here)
 NOT_VECTORIZED __kernel void chain(RESULT_ARGUMENTS CHAIN_ARGUMENTS TEAM_ARGUMENTS)
 {
     TEAM_ENTER
-    compute_piece(dst, dst_offset, size, piece, shape, dst_stride GIVE_CHAIN, PIECE_HERE);
+    compute_piece(dst, dst_offset, size, piece, shape, dst_stride PASS_CHAIN_ARGUMENTS, PIECE_HERE);
     TEAM_LEAVE
 }

@@ -275,17 +275,10 @@ static inline void convolve(FLOATV acc[GROUP * COLUMNS], __global const float *c
 #endif
 
 #define FIND_OPERAND(i) const idx_t at##i = OPERAND_AT(i, c);
-#define STORED_OPERAND(i) , __global const STORAGE(T_Y##i) *operand##i, const idx_t offset_y##i, const idx4_t stride_y##i
-#define PASS_OPERAND(i) , operand##i, offset_y##i, stride_y##i
-#if STAGES > 0
-#define PASS_SCALARS , chain_scalars
-#else
-#define PASS_SCALARS
-#endif
 
 // Stores one vector of channels from c on, of which `rest` are left, of the pixel (n, h, w); dst: that pixel's channel 0.
 static inline void store_result(__global STORAGE(T_DST) *dst, FLOATV v0, int n, int h, int w, int c,
-                                int rest CHAIN_SCALARS FOR_OPERANDS(STORED_OPERAND))
+                                int rest CHAIN_ARGUMENTS)
 {
     const int d = 0;
     (void)d;
@@ -306,7 +299,7 @@ static inline void convolve_rows(const block_shape *shape, __global const float 
                                  idx_t tap_stride, __global const STORAGE(T_BIAS) *bias, bool has_bias, int channel,
                                  int first, int end, __global BETWEEN_T *between, float8 inner,
                                  __global STORAGE(T_DST) *dst,
-                                 int n CHAIN_SCALARS FOR_OPERANDS(STORED_OPERAND))
+                                 int n CHAIN_ARGUMENTS)
 {
     for (int h = first; h < end; h++)
         for (int j = 0; j < NB; j += GROUP) {
@@ -345,7 +338,7 @@ static inline void convolve_rows(const block_shape *shape, __global const float 
                     for (int g = 0; g < GROUP; g++)
                         store_result(dst + h * shape->dst_row + (left + i) * shape->dst_pixel, result[g * COLUMNS + i],
                                      n, h, left + i, channel + (j + g) * V,
-                                     rest - g * V PASS_SCALARS FOR_OPERANDS(PASS_OPERAND));
+                                     rest - g * V PASS_CHAIN_ARGUMENTS);
 #endif
             }
         }
@@ -368,7 +361,7 @@ static inline void convolve_rows(const block_shape *shape, __global const float 
 static inline void project(const block_shape *shape, __global const BETWEEN_T *between, __global const WEIGHT_T *weight,
                            idx_t panel_stride, __global const STORAGE(T_BIAS) *bias, bool has_bias, int first, int end,
                            __global STORAGE(T_DST) *dst,
-                           int n CHAIN_SCALARS FOR_OPERANDS(STORED_OPERAND))
+                           int n CHAIN_ARGUMENTS)
 {
     const int count = (end - first) * shape->dst_width;
     FOR_TILES(count, shape->filters)
@@ -411,7 +404,7 @@ static inline void project(const block_shape *shape, __global const BETWEEN_T *b
 #pragma unroll
                 for (int j = 0; j < NQ; j++)
                     store_result(dst + h * shape->dst_row + w * shape->dst_pixel, result[q * NQ + j], n, h, w,
-                                 m + j * V, shape->filters - m - j * V PASS_SCALARS FOR_OPERANDS(PASS_OPERAND));
+                                 m + j * V, shape->filters - m - j * V PASS_CHAIN_ARGUMENTS);
                 h += w + 1 == shape->dst_width;
                 w = w + 1 == shape->dst_width ? 0 : w + 1;
             }
@@ -466,12 +459,12 @@ WORK compute_block(BLOCK_ARGUMENTS, const int part, const int item)
                 clear_rows(&shape, max(filled, shape.src_height), wanted, slice);
                 convolve_rows(&shape, slice, weight2 + others.s0, places.sc, bias2 + others.s2, sizes.sf & 2, c, h,
                               stop, between + (c - first_channel) / S * shape.between_slice, d_scalars, target,
-                              n PASS_SCALARS FOR_OPERANDS(PASS_OPERAND));
+                              n PASS_CHAIN_ARGUMENTS);
             }
             filled = wanted;
 #ifdef PROJECT
             project(&shape, between, weight3 + places.s3, places.sb, bias3 + others.s3, sizes.sf & 4, h, stop, target,
-                    n PASS_SCALARS FOR_OPERANDS(PASS_OPERAND));
+                    n PASS_CHAIN_ARGUMENTS);
 #endif
         }
     }
@@ -481,6 +474,6 @@ NOT_VECTORIZED __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void conv
 {
     TEAM_ENTER
     compute_block(memory, src, weight1, bias1, weight2, bias2, weight3, bias3, dst, memory_offset, sizes, places, others,
-                  inner_scalars GIVE_CHAIN, (int)get_global_id(0), (int)get_global_id(1));
+                  inner_scalars PASS_CHAIN_ARGUMENTS, (int)get_global_id(0), (int)get_global_id(1));
     TEAM_LEAVE
 }

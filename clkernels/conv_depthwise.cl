@@ -125,6 +125,6 @@ NOT_VECTORIZED __kernel void conv_depthwise(CONV_ARGUMENTS TEAM_ARGUMENTS)
 {
     TEAM_ENTER
     FIND_GRID;
-    convolve_run(GIVE_CONV, block, run_index, row);
+    convolve_run(PASS_CONV, block, run_index, row);
     TEAM_LEAVE
 }

@@ -378,11 +378,6 @@ static inline void store_tile(__global STORAGE(T_DST) *dst, const FLOATV acc[P *
     }
 }
 
-#if STAGES > 0
-#define PASS_SCALARS , chain_scalars
-#else
-#define PASS_SCALARS
-#endif
 #define ADVANCES (V >= 8) // as measured; unknown with shorter registers
 #define ADVANCE_PLACES(places, stride) STOREL(PASTE2_(vload, L)(part, places) + P * (stride).w, places, part);
 #define ADVANCE_OPERAND(i) ADVANCE_PLACES(place##i, stride_y##i)
@@ -494,6 +489,6 @@ WORK convolve(CONV_ARGUMENTS, const int grid0, const int grid1)
 NOT_VECTORIZED __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void conv_panel(CONV_ARGUMENTS TEAM_ARGUMENTS)
 {
     TEAM_ENTER
-    convolve(GIVE_CONV, (int)get_global_id(0), (int)get_global_id(1));
+    convolve(PASS_CONV, (int)get_global_id(0), (int)get_global_id(1));
     TEAM_LEAVE
 }

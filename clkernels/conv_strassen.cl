@@ -178,11 +178,6 @@ static inline void multiply(__global const float *slab, __global const SRC_T *co
 #define PASS_OPERAND(i) , operand##i
 #define STRIDED_OPERAND(i) , const idx_t offset_y##i, const idx4_t stride_y##i
 #define PASS_STRIDES(i) , offset_y##i, stride_y##i
-#if STAGES > 0
-#define PASS_SCALARS , chain_scalars
-#else
-#define PASS_SCALARS
-#endif
 #define PLACE(at, offset, stride)                                                                                      \
     ((offset) + (idx_t)(at).n * (stride).x + (idx_t)(at).d * (stride).y + (idx_t)(at).h * (stride).z +                 \
      (idx_t)(at).w * (stride).w)
@@ -377,6 +372,6 @@ NOT_VECTORIZED __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void conv
                                                                            CONV_ARGUMENTS TEAM_ARGUMENTS)
 {
     TEAM_ENTER
-    convolve_slabs(memory, own, GIVE_CONV, (int)get_global_id(0), (int)get_global_id(1));
+    convolve_slabs(memory, own, PASS_CONV, (int)get_global_id(0), (int)get_global_id(1));
     TEAM_LEAVE
 }

@@ -208,18 +208,11 @@ static inline void turn_back(__global const float *product, FLOATV bias, FLOATV 
 }
 
 #define FIND_OPERAND(i) const idx_t at##i = OPERAND_AT(i, c);
-#define STORED_OPERAND(i) , __global const STORAGE(T_Y##i) *operand##i, const idx_t offset_y##i, const idx4_t stride_y##i
-#define PASS_OPERAND(i) , operand##i, offset_y##i, stride_y##i
-#if STAGES > 0
-#define PASS_SCALARS , chain_scalars
-#else
-#define PASS_SCALARS
-#endif
 
 // Stores those pixels of a tile that the image has, and of channels from c on the `rest` that are left.
 static inline void store_tile(__global STORAGE(T_DST) *dst, idx_t dst_offset, idx4_t dst_stride, int4 dst_size,
                               const FLOATV result[16], int n, int top, int left, int c,
-                              int rest CHAIN_SCALARS FOR_OPERANDS(STORED_OPERAND))
+                              int rest CHAIN_ARGUMENTS)
 {
     const int d = 0, rows = min(4, dst_size.y - top), columns = min(4, dst_size.z - left);
     (void)d;
@@ -297,7 +290,7 @@ WORK convolve_slabs(__global float *memory, idx4_t own, CONV_ARGUMENTS, const in
                     turn_back(products + ((t / R) * (36 * PRODUCTS) + t % R * (NB * V) + (c - m)),
                               flags.y ? load_bias(bias + (bias_offset + c), rest) : (FLOATV)(0.0f), result);
                     store_tile(dst, dst_offset, dst_stride, dst_size, result, tile.n, tile.top, tile.left, c,
-                               rest PASS_SCALARS FOR_OPERANDS(PASS_OPERAND));
+                               rest PASS_CHAIN_ARGUMENTS);
                 }
             }
         }
@@ -308,6 +301,6 @@ NOT_VECTORIZED __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void conv
                                                                            CONV_ARGUMENTS TEAM_ARGUMENTS)
 {
     TEAM_ENTER
-    convolve_slabs(memory, own, GIVE_CONV, (int)get_global_id(0), (int)get_global_id(1));
+    convolve_slabs(memory, own, PASS_CONV, (int)get_global_id(0), (int)get_global_id(1));
     TEAM_LEAVE
 }

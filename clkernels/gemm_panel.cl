@@ -38,7 +38,7 @@
 #endif
 // The work-items' own memory; where it begins, and of each work-item: floats of it, slabs, panels, terms of a block.
 #define MORE_ARGUMENTS , __global float *memory, idx8_t shares
-#define GIVE_MORE , memory, shares
+#define PASS_MORE , memory, shares
 #ifdef PANELS
 #define CUT_END
 #define T_B F32
@@ -181,7 +181,7 @@ static inline void store_tile(TILE_ARGUMENTS, const VECTOR *sum, int count, idx_
             const idx_t m = first + r, wish = (panel + j) * W, n = FIRST_COLUMN(wish, columns);
             store_vector(dst, dst_offset + m * stride.s6 + n * stride.s7, stride.s7, c,
                          c_offset + m * stride.s4 + n * stride.s5, stride.s5, sum[r * count + j], alpha, beta, has_c,
-                         (int)(wish - n), (int)min((idx_t)W, columns - n), m, n PASS_BASES);
+                         (int)(wish - n), (int)min((idx_t)W, columns - n), m, n PASS_CHAIN_ARGUMENTS);
         }
 }
 
@@ -274,6 +274,6 @@ WORK multiply_share(GEMM_ARGUMENTS, const idx_t grid0, const idx_t grid1, const 
 NOT_VECTORIZED __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void gemm_panel(GEMM_ARGUMENTS TEAM_ARGUMENTS)
 {
     TEAM_ENTER
-    multiply_share(GIVE_GEMM, (idx_t)get_global_id(0), (idx_t)get_global_id(1), (idx_t)get_global_id(2));
+    multiply_share(PASS_GEMM, (idx_t)get_global_id(0), (idx_t)get_global_id(1), (idx_t)get_global_id(2));
     TEAM_LEAVE
 }

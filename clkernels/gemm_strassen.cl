@@ -32,7 +32,7 @@
 // b's sums; the work-items' own memory; where both begin; of a work-item: floats of memory, slabs, column blocks, slabs that
 // pass together; terms of a part, chunks.
 #define MORE_ARGUMENTS , __global const float *blocks, __global float *memory, idx8_t cut
-#define GIVE_MORE , blocks, memory, cut
+#define PASS_MORE , blocks, memory, cut
 #define CUT_END
 #include "gemm.clh"
 #include "strassen.clh"
@@ -178,7 +178,7 @@ static inline void store_tile(__global float *dst, idx_t dst_offset, __global co
             if (n < columns)
                 store_vector(dst, dst_offset + m * stride.s6 + n * stride.s7, stride.s7, c,
                              c_offset + m * stride.s4 + n * stride.s5, stride.s5, sum[r * NB + j], alpha, beta, has_c, 0,
-                             (int)min((idx_t)W, columns - n), m, n PASS_BASES);
+                             (int)min((idx_t)W, columns - n), m, n PASS_CHAIN_ARGUMENTS);
         }
 }
 
@@ -244,6 +244,6 @@ WORK multiply_share(GEMM_ARGUMENTS, const idx_t grid0, const idx_t grid1)
 NOT_VECTORIZED __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void gemm_strassen(GEMM_ARGUMENTS TEAM_ARGUMENTS)
 {
     TEAM_ENTER
-    multiply_share(GIVE_GEMM, (idx_t)get_global_id(0), (idx_t)get_global_id(1));
+    multiply_share(PASS_GEMM, (idx_t)get_global_id(0), (idx_t)get_global_id(1));
     TEAM_LEAVE
 }

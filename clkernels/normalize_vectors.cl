@@ -43,7 +43,7 @@
         const idx8_t kept_dst_stride, const idx8_t kept_src_stride, const idx8_t kept_scale_stride,                    \
         const idx8_t kept_bias_stride, const idx_t rows, const int deep, const idx8_t shape, const idx8_t dst_stride,  \
         const idx8_t src_stride, const idx8_t scale_stride, const idx8_t bias_stride, const idx_t each
-#define GIVE_ARGUMENTS                                                                                                 \
+#define PASS_ARGUMENTS                                                                                                 \
     dst, dst_offset, src, src_offset, scale, scale_offset, bias, bias_offset, epsilon, sets, kept_deep,                \
         kept_shape, kept_dst_stride, kept_src_stride, kept_scale_stride, kept_bias_stride, rows, deep, shape,          \
         dst_stride, src_stride, scale_stride, bias_stride, each
@@ -123,7 +123,7 @@ WORK normalize_some_rows(ARGUMENTS, const idx_t item)
 NOT_VECTORIZED __kernel void normalize_rows(ARGUMENTS TEAM_ARGUMENTS)
 {
     TEAM_ENTER
-    normalize_some_rows(GIVE_ARGUMENTS, (idx_t)get_global_id(0));
+    normalize_some_rows(PASS_ARGUMENTS, (idx_t)get_global_id(0));
     TEAM_LEAVE
 }
 
@@ -197,6 +197,6 @@ WORK normalize_some_columns(ARGUMENTS, const idx_t item)
 NOT_VECTORIZED __kernel void normalize_columns(ARGUMENTS TEAM_ARGUMENTS)
 {
     TEAM_ENTER
-    normalize_some_columns(GIVE_ARGUMENTS, (idx_t)get_global_id(0));
+    normalize_some_columns(PASS_ARGUMENTS, (idx_t)get_global_id(0));
     TEAM_LEAVE
 }

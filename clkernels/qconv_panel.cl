@@ -269,7 +269,7 @@ static inline void store_block(__global uchar *dst, const uint16 sum[P * NB], co
         int weight_offset, __global const int *bias, int bias_offset, __global const uchar *za, int za_offset,         \
         __global const float *a_scale, int a_scale_offset, __global const float *b_scale, int b_scale_offset,          \
         __global const float *dst_scale, int dst_scale_offset, __global const uchar *zd, int zd_offset
-#define GIVE_KERNEL                                                                                                    \
+#define PASS_KERNEL                                                                                                    \
     dst, dst_offset, src, src_offset, weight, weight_offset, bias, bias_offset, za, za_offset, a_scale,                \
         a_scale_offset, b_scale, b_scale_offset, dst_scale, dst_scale_offset, zd, zd_offset
 #ifdef SUM
@@ -277,12 +277,12 @@ static inline void store_block(__global uchar *dst, const uint16 sum[P * NB], co
     , __global const uchar *addend, int addend_offset, __global const float *addend_scale, int addend_scale_offset,    \
         __global const uchar *addend_zero, int addend_zero_offset, __global const float *sum_scale,                    \
         int sum_scale_offset, __global const uchar *sum_zero, int sum_zero_offset
-#define GIVE_SUM                                                                                                       \
+#define PASS_SUM                                                                                                       \
     , addend, addend_offset, addend_scale, addend_scale_offset, addend_zero, addend_zero_offset, sum_scale,            \
         sum_scale_offset, sum_zero, sum_zero_offset
 #else
 #define SUM_ARGUMENTS
-#define GIVE_SUM
+#define PASS_SUM
 #endif
 #define SIZE_ARGUMENTS                                                                                                 \
     , int4 dst_size, int4 src_size, int4 taps, int4 stride, int4 dilation, int4 pad, int4 dst_stride, int4 src_stride,  \
@@ -370,7 +370,7 @@ NOT_VECTORIZED __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void
 qconv_panel(KERNEL_ARGUMENTS SUM_ARGUMENTS SIZE_ARGUMENTS TEAM_ARGUMENTS)
 {
     TEAM_ENTER
-    convolve(GIVE_KERNEL GIVE_SUM, dst_size, src_size, taps, stride, dilation, pad, dst_stride, src_stride, addend_stride,
+    convolve(PASS_KERNEL PASS_SUM, dst_size, src_size, taps, stride, dilation, pad, dst_stride, src_stride, addend_stride,
              flags, (int)get_global_id(0), (int)get_global_id(1));
     TEAM_LEAVE
 }

@@ -286,6 +286,6 @@ WORK multiply_tiles(QGEMM_ARGUMENTS(int), const idx_t grid0, const idx_t grid1, 
 NOT_VECTORIZED __kernel void qgemm_panel(QGEMM_ARGUMENTS(int) TEAM_ARGUMENTS)
 {
     TEAM_ENTER
-    multiply_tiles(GIVE_QGEMM, (idx_t)get_global_id(0), (idx_t)get_global_id(1), (idx_t)get_global_id(2));
+    multiply_tiles(PASS_QGEMM, (idx_t)get_global_id(0), (idx_t)get_global_id(1), (idx_t)get_global_id(2));
     TEAM_LEAVE
 }

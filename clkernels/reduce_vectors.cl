@@ -95,7 +95,7 @@ static inline value_t combine(const value_t a, const value_t b)
         const idx_t results, const int kept_deep, const idx8_t kept_shape, const idx8_t kept_dst_stride,               \
         const idx8_t kept_src_stride, const idx_t rows, const int deep, const idx8_t shape, const idx8_t stride,       \
         const idx_t each
-#define GIVE_ARGUMENTS                                                                                                 \
+#define PASS_ARGUMENTS                                                                                                 \
     dst, dst_offset, src, src_offset, results, kept_deep, kept_shape, kept_dst_stride, kept_src_stride, rows,          \
         deep, shape, stride, each
 
@@ -170,7 +170,7 @@ WORK reduce_some_rows(ARGUMENTS, const idx_t item)
 NOT_VECTORIZED __kernel void reduce_rows(ARGUMENTS TEAM_ARGUMENTS)
 {
     TEAM_ENTER
-    reduce_some_rows(GIVE_ARGUMENTS, (idx_t)get_global_id(0));
+    reduce_some_rows(PASS_ARGUMENTS, (idx_t)get_global_id(0));
     TEAM_LEAVE
 }
 
@@ -233,6 +233,6 @@ WORK reduce_some_columns(ARGUMENTS, const idx_t item)
 NOT_VECTORIZED __kernel void reduce_columns(ARGUMENTS TEAM_ARGUMENTS)
 {
     TEAM_ENTER
-    reduce_some_columns(GIVE_ARGUMENTS, (idx_t)get_global_id(0));
+    reduce_some_columns(PASS_ARGUMENTS, (idx_t)get_global_id(0));
     TEAM_LEAVE
 }

@@ -47,7 +47,7 @@ static inline value_t larger(const value_t a, const value_t b)
         const idx_t sets, const int kept_deep, const idx8_t kept_shape, const idx8_t kept_dst_stride,                  \
         const idx8_t kept_src_stride, const idx_t rows, const int deep, const idx8_t shape, const idx8_t dst_stride,   \
         const idx8_t src_stride, const idx_t each
-#define GIVE_ARGUMENTS                                                                                                 \
+#define PASS_ARGUMENTS                                                                                                 \
     dst, dst_offset, src, src_offset, sets, kept_deep, kept_shape, kept_dst_stride, kept_src_stride, rows, deep,       \
         shape, dst_stride, src_stride, each
 #define FOR_ROWS for (idx_t row = 0; row < rows; ++row)
@@ -128,7 +128,7 @@ WORK softmax_some_rows(ARGUMENTS, const idx_t item)
 NOT_VECTORIZED __kernel void softmax_rows(ARGUMENTS TEAM_ARGUMENTS)
 {
     TEAM_ENTER
-    softmax_some_rows(GIVE_ARGUMENTS, (idx_t)get_global_id(0));
+    softmax_some_rows(PASS_ARGUMENTS, (idx_t)get_global_id(0));
     TEAM_LEAVE
 }
 
@@ -193,6 +193,6 @@ WORK softmax_some_columns(ARGUMENTS, const idx_t item)
 NOT_VECTORIZED __kernel void softmax_columns(ARGUMENTS TEAM_ARGUMENTS)
 {
     TEAM_ENTER
-    softmax_some_columns(GIVE_ARGUMENTS, (idx_t)get_global_id(0));
+    softmax_some_columns(PASS_ARGUMENTS, (idx_t)get_global_id(0));
     TEAM_LEAVE
 }

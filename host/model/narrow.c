@@ -44,7 +44,7 @@ bool rnl_narrow_multiplies(const rnl_planner *planner, const rnl_node *node)
     return channels >= 4 && channels % 2 == 0;
 }
 
-/* Of float32, for which nobody wants its moments. */
+/* A normalization whose moments nobody reads. */
 static bool is_norm(const rnl_planner *planner, const rnl_node *node, const rnl_group *group)
 {
     bool wants_more = false;

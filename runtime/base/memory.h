@@ -24,6 +24,12 @@ static inline int64_t rnl_divide_up(int64_t a, int64_t b)
     return a / b + (a % b != 0);
 }
 
+/* The largest of equal shares of `count` that are not larger than `share`; both greater than 0. */
+static inline int64_t rnl_even_share(int64_t count, int64_t share)
+{
+    return rnl_divide_up(count, rnl_divide_up(count, share));
+}
+
 /* Product of the dimensions in *out_count; false when one is negative or the product exceeds INT64_MAX. Rank 0 gives 1.
  */
 RNL_API bool rnl_shape_elements(const int64_t *shape, size_t rank, int64_t *out_count);

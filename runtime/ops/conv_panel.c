@@ -33,7 +33,7 @@ static const panel_tile tiles[] = {
 #define MANY_TERMS 512
 #define SOME_TERMS 192
 #define MANY_PIXELS 4096
-#define FEW_THREADS 4
+#define ITEMS 16     /* of a unit */
 #define ENOUGH 65536 /* half cycles of a work-item */
 
 static int64_t pixel_count(const rnl_conv_problem *problem)
@@ -241,30 +241,20 @@ static int64_t blocks_together(const rnl_conv_problem *problem, const panel_tile
     return smaller(smaller(together, MOST_TOGETHER), blocks);
 }
 
-/* The largest of equal shares that are not larger. */
-static int64_t even_share(int64_t count, int64_t share)
-{
-    return at_least_one(rnl_divide_up(count, at_least_one(rnl_divide_up(count, at_least_one(share)))));
-}
-
-/*
- * Some ten microseconds' worth, but work for every processor, and the same for each: a team of threads cuts a launch
- * once, and each work-item counts in a number that all of them write. With many threads what is left over at the end
- * must be little instead.
- */
+/* Some ten microseconds' worth, but work for every processor, and the same for each. */
 static panel_share choose_share(const rnl_device *device, const rnl_conv_problem *problem, const panel_tile *tile)
 {
     const int64_t runs = tile_runs(problem, &tile->tile), blocks = tile_blocks(problem, &tile->tile);
-    const int64_t units = device->info.compute_units, wanted = (units <= FEW_THREADS ? 4 : 16) * units;
+    const int64_t wanted = rnl_device_items(device, ITEMS);
     panel_share share = {1, 1};
     if (weights_fit(problem))
         share.blocks = runs >= wanted ? blocks : at_least_one(blocks * runs / wanted);
     else if (tile->tile.vector < 16)
         share.blocks = smaller(blocks_together(problem, tile, blocks), at_least_one(blocks * runs / wanted));
-    share.blocks = even_share(blocks, smaller(share.blocks, blocks));
+    share.blocks = rnl_even_share(blocks, share.blocks);
     const int64_t enough = rnl_divide_up(ENOUGH, tile_cost(problem, tile) * share.blocks);
     const int64_t most = at_least_one(runs * rnl_divide_up(blocks, share.blocks) / wanted);
-    share.runs = even_share(runs, smaller(smaller(most, enough), runs));
+    share.runs = rnl_even_share(runs, smaller(most, enough));
     return share;
 }
 

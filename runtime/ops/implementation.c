@@ -3,6 +3,8 @@
 #include "base/status.h"
 #include <string.h>
 
+#define FEW_UNITS 4
+
 static bool has_name(const rnl_implementation *implementation, const char *name)
 {
     const char *colon = strchr(implementation->name, ':');
@@ -40,6 +42,12 @@ rnl_status rnl_implementation_append(const rnl_implementation *implementations, 
 int64_t rnl_device_units(const rnl_device *device)
 {
     return device->info.compute_units > 0 ? (int64_t)device->info.compute_units : 1;
+}
+
+int64_t rnl_device_items(const rnl_device *device, int64_t each)
+{
+    const int64_t units = rnl_device_units(device);
+    return (units <= FEW_UNITS ? each / 4 : each) * units;
 }
 
 bool rnl_device_is_cpu(const rnl_device *device)

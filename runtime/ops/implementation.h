@@ -35,5 +35,10 @@ RNL_API void rnl_tile_group(const rnl_device *device, const size_t items[3], siz
 RNL_API bool rnl_device_is_cpu(const rnl_device *device);
 /* Its compute units; 1 where the driver does not say. */
 int64_t rnl_device_units(const rnl_device *device);
+/*
+ * Work-items of a launch: `each` for each unit, so that all end together; for few units a quarter, since a team of
+ * threads cuts a launch once, and each work-item counts in a number that all of them write.
+ */
+int64_t rnl_device_items(const rnl_device *device, int64_t each);
 
 #endif

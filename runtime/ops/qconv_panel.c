@@ -13,8 +13,7 @@
 #define MAX_TAPS 64             /* likewise */
 #define MOST_PIXELS 14          /* of a tile: its sums, a row of weights and a pixel fill 32 registers */
 #define BLOCK_BYTES (384 << 10) /* of weights that a work-item reads for each tile: they stay in a core's cache */
-#define ITEMS 32                /* for each unit, so that all end together; of … */
-#define FEW_UNITS 4             /* … a quarter, since a team of threads cuts a launch once */
+#define ITEMS 32                /* of a unit */
 
 static const rnl_view *existing(const rnl_view *view)
 {
@@ -112,7 +111,7 @@ typedef struct parts {
 static parts split(const rnl_device *device, int64_t runs, int64_t blocks, int64_t block_bytes)
 {
     parts p = {.runs = runs, .blocks = blocks};
-    const int64_t units = device->info.compute_units, items = (units <= FEW_UNITS ? ITEMS / 4 : ITEMS) * units;
+    const int64_t items = rnl_device_items(device, ITEMS);
     int64_t most = BLOCK_BYTES / block_bytes;
     most = most < 1 ? 1 : most > MAX_BLOCKS ? MAX_BLOCKS : most;
     int64_t groups = rnl_divide_up(p.blocks, most);
@@ -122,7 +121,7 @@ static parts split(const rnl_device *device, int64_t runs, int64_t blocks, int64
     while (groups < p.blocks && groups * rnl_divide_up(p.runs, p.each_run) < items / 2)
         groups = 2 * groups < p.blocks ? 2 * groups : p.blocks;
     p.each_block = rnl_divide_up(p.blocks, groups);
-    p.each_run = rnl_divide_up(p.runs, rnl_divide_up(p.runs, p.each_run)); /* equal ones */
+    p.each_run = rnl_even_share(p.runs, p.each_run);
     return p;
 }
 
