@@ -21,6 +21,7 @@
 #endif
 #define V 1
 #include "gemm.clh"
+#include "nvidia.clh"
 #include "mma.clh"
 
 #define ITEMS (GROUPS_M * GROUPS_N * LANES)
@@ -132,29 +133,6 @@ INLINE uint4 load_b(__local const ushort *tile, const int at, const int k, const
             sum[i_] = multiply(x[i_ / 2 / PARTS_N], i_ % 2 ? y[i_ / 2 % PARTS_N].zw : y[i_ / 2 % PARTS_N].xy,          \
                                sum[i_] PASS_MODEL);                                                                    \
     } while (0)
-
-// Where a work-group's tile begins. Work-groups that run at a time take tiles of 8 rows of tiles: what they read stays in
-// the last cache.
-#define ROWS_TOGETHER 8
-typedef struct corner_t {
-    idx_t m, n;
-} corner_t;
-
-static inline corner_t find_corner(const idx_t group, const idx_t rows, const idx_t columns)
-{
-    const idx_t band = group / (ROWS_TOGETHER * columns) * ROWS_TOGETHER, in_band = group - band * columns;
-    const idx_t together = min(rows - band, (idx_t)ROWS_TOGETHER);
-    corner_t corner;
-    corner.m = (band + in_band % together) * BM;
-    corner.n = in_band / together * BN;
-    return corner;
-}
-
-// Whether a factor's lines are neighbours in memory and begin at multiples of 16 bytes.
-static inline bool in_lines(__global const ushort *p, const idx_t step, const idx_t between)
-{
-    return ((size_t)p & 15) == 0 && step == 1 && between % LINE == 0;
-}
 
 #define FIND_LINES(lines, count_of, first, count, across, along, along_k, side)                                        \
     UNROLL                                                                                                             \

@@ -190,7 +190,8 @@ static bool is_wanted(const bench *b, const char *name, const char *chosen)
         return strcmp(wanted, "all") == 0 || strcmp(wanted, name) == 0;
     if (strcmp(name, chosen) == 0)
         return true;
-    const bool of_gpus = strcmp(name, "clblast") == 0 || strcmp(name, "tiled") == 0 || strcmp(name, "matrix") == 0;
+    const bool of_gpus = strcmp(name, "clblast") == 0 || strcmp(name, "tiled") == 0 || strcmp(name, "matrix") == 0 ||
+                         strcmp(name, "wgmma") == 0;
     const bool of_cpus = strcmp(name, "panel") == 0 || strcmp(name, "vnni") == 0 || strcmp(name, "madd") == 0 ||
                          strcmp(name, "bf16") == 0 || strcmp(name, "strassen") == 0;
     return b->info->type == RNL_DEVICE_GPU ? !of_cpus : !of_gpus;

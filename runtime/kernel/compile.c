@@ -9,6 +9,7 @@
 #include "device/watch.h"
 #include "kernel/build_log.h"
 #include "kernel/cache.h"
+#include "kernel/native.h"
 #include "kernel/program_internal.h"
 #include "kernel/reflection.h"
 #include "kernel/source.h"
@@ -52,6 +53,25 @@ bool rnl_program_is_on_disk(const rnl_program *program)
     rnl_text_free(&source);
     rnl_text_free(&options);
     return is_there;
+}
+
+rnl_status rnl_program_get_binary(cl_program program, void **out_binary, size_t *out_size)
+{
+    size_t size = 0;
+    unsigned char *binary;
+    *out_binary = NULL;
+    TRY(CL(clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, sizeof size, &size, NULL)));
+    *out_size = size;
+    if (size == 0)
+        return FAIL(RNL_UNIMPLEMENTED, "the driver gives no binary");
+    TRY(rnl_alloc(size, 1, &binary));
+    rnl_status status = CL(clGetProgramInfo(program, CL_PROGRAM_BINARIES, sizeof binary, &binary, NULL));
+    if (status != RNL_OK) {
+        rnl_free(binary);
+        return status;
+    }
+    *out_binary = binary;
+    return RNL_OK;
 }
 
 /* A program to compile, and what it is compiled from. */
@@ -107,6 +127,40 @@ static rnl_status examine(job *build)
     return status;
 }
 
+/* Takes the binary's place among the driver's programs. */
+static rnl_status build_binary(job *build, const void *binary, size_t size)
+{
+    rnl_device *device = build->device;
+    const unsigned char *bytes = binary;
+    cl_int code, binary_code = CL_SUCCESS;
+    cl_program program =
+        CL_NEW(&code, clCreateProgramWithBinary(device->context, 1, &device->id, &size, &bytes, &binary_code, &code));
+    if (code == CL_SUCCESS && binary_code == CL_SUCCESS)
+        return build_program(build, program);
+    if (program)
+        clReleaseProgram(program);
+    return rnl_cl_status(code != CL_SUCCESS ? code : binary_code, "clCreateProgramWithBinary");
+}
+
+/* Its processor's own instructions, instead of the comments that they were to the compiler. */
+static rnl_status make_native(job *build)
+{
+    cl_program program = build->out->program;
+    void *binary = NULL;
+    size_t size;
+    rnl_text text = {0};
+    build->out->program = NULL;
+    rnl_status status = rnl_program_get_binary(program, &binary, &size);
+    clReleaseProgram(program);
+    if (status == RNL_OK)
+        status = rnl_native_translate(binary, size, &text);
+    if (status == RNL_OK)
+        status = build_binary(build, text.data, text.length);
+    rnl_free(binary);
+    rnl_text_free(&text);
+    return status;
+}
+
 static rnl_status build_source(job *build)
 {
     cl_int code;
@@ -116,7 +170,9 @@ static rnl_status build_source(job *build)
     cl_program program = CL_NEW(&code, clCreateProgramWithSource(build->device->context, 1, &source, NULL, &code));
     TRY(rnl_cl_status(code, "clCreateProgramWithSource"));
     TRY(build_program(build, program));
-    return build->program->file ? RNL_OK : examine(build);
+    if (!build->program->file)
+        return examine(build);
+    return rnl_native_is_asked(build->device, source) ? make_native(build) : RNL_OK;
 }
 
 static bool read_cache(job *build, void **out_binary, size_t *out_size)
@@ -139,24 +195,15 @@ static void forget(job *build)
 /* False when the cache has none, or the driver does not take it: then the source is compiled. */
 static bool build_cached(job *build)
 {
-    rnl_device *device = build->device;
     void *binary;
     size_t size;
-    cl_int code, binary_code = CL_SUCCESS;
     if (!read_cache(build, &binary, &size))
         return false;
-    const unsigned char *bytes = binary;
-    cl_program program =
-        CL_NEW(&code, clCreateProgramWithBinary(device->context, 1, &device->id, &size, &bytes, &binary_code, &code));
+    const rnl_status status = build_binary(build, binary, size);
     rnl_free(binary);
-    if (code == CL_SUCCESS && binary_code == CL_SUCCESS) {
-        if (build_program(build, program) == RNL_OK)
-            return true;
-    } else if (program) {
-        clReleaseProgram(program);
-    }
-    forget(build);
-    return false;
+    if (status != RNL_OK)
+        forget(build);
+    return status == RNL_OK;
 }
 
 static void tell(const job *build, rnl_status status, uint64_t start)

@@ -4,11 +4,24 @@
 #include "base/memory.h"
 #include "device/trace.h"
 
+/* NVIDIA's driver (580.159) says 256 also of a kernel whose one size is larger, and takes that size. */
 rnl_status rnl_kernel_max_group(rnl_device *device, cl_kernel kernel, size_t *out_work_items)
 {
+    size_t most = 0, fixed;
     *out_work_items = 0;
-    return CL(clGetKernelWorkGroupInfo(kernel, device->id, CL_KERNEL_WORK_GROUP_SIZE, sizeof *out_work_items,
-                                       out_work_items, NULL));
+    TRY(CL(clGetKernelWorkGroupInfo(kernel, device->id, CL_KERNEL_WORK_GROUP_SIZE, sizeof most, &most, NULL)));
+    TRY(rnl_kernel_fixed_group(device, kernel, &fixed));
+    *out_work_items = fixed > most ? fixed : most;
+    return RNL_OK;
+}
+
+rnl_status rnl_kernel_fixed_group(rnl_device *device, cl_kernel kernel, size_t *out_work_items)
+{
+    size_t size[3] = {0, 0, 0};
+    *out_work_items = 0;
+    TRY(CL(clGetKernelWorkGroupInfo(kernel, device->id, CL_KERNEL_COMPILE_WORK_GROUP_SIZE, sizeof size, size, NULL)));
+    *out_work_items = size[0] * size[1] * size[2];
+    return RNL_OK;
 }
 
 /* What every driver must be given, and not every driver checks. */

@@ -15,6 +15,8 @@ RNL_API RNL_NODISCARD rnl_status rnl_kernel_check(rnl_device *device, cl_kernel 
 RNL_API RNL_NODISCARD rnl_status rnl_kernel_static_local(rnl_device *device, cl_kernel kernel, size_t *out_bytes);
 /* The largest work-group this kernel allows on this device. */
 RNL_API RNL_NODISCARD rnl_status rnl_kernel_max_group(rnl_device *device, cl_kernel kernel, size_t *out_work_items);
+/* The only one, of a kernel that names it; else 0. */
+RNL_API RNL_NODISCARD rnl_status rnl_kernel_fixed_group(rnl_device *device, cl_kernel kernel, size_t *out_work_items);
 /* Enqueues with the arguments set before, from `first` on in the first dimension; failures become the stream's. */
 RNL_API RNL_NODISCARD rnl_status rnl_kernel_enqueue(rnl_stream *stream, cl_kernel kernel, const rnl_range *range,
                                                     size_t first);

@@ -56,6 +56,9 @@ typedef struct rnl_compiled {
 /* Builds from the disk cache or from source; no lock is held. */
 RNL_NODISCARD rnl_status rnl_program_compile(const rnl_program *program, rnl_compiled *out_compiled);
 
+/* What the driver gives of a built program for its one device; freed with rnl_free(). */
+RNL_NODISCARD rnl_status rnl_program_get_binary(cl_program program, void **out_binary, size_t *out_size);
+
 /*
  * A caller's program is kept with its reflection behind its binary: packs them, and takes them apart. Unpacking
  * shortens *size to the binary's. *out_reflection is freed with rnl_free(); false when the file is none of ours.

@@ -20,26 +20,6 @@
 #define RETRY_NS 5000000u
 #define PAUSE_FACTOR 9 /* of the time that the last program took */
 
-/* The program's binary for its one device; freed with rnl_free(). */
-static rnl_status get_binary(cl_program program, void **out_binary, size_t *out_size)
-{
-    size_t size = 0;
-    unsigned char *binary;
-    *out_binary = NULL;
-    TRY(CL(clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, sizeof size, &size, NULL)));
-    *out_size = size;
-    if (size == 0)
-        return FAIL(RNL_UNIMPLEMENTED, "the driver gives no binary");
-    TRY(rnl_alloc(size, 1, &binary));
-    rnl_status status = CL(clGetProgramInfo(program, CL_PROGRAM_BINARIES, sizeof binary, &binary, NULL));
-    if (status != RNL_OK) {
-        rnl_free(binary);
-        return status;
-    }
-    *out_binary = binary;
-    return RNL_OK;
-}
-
 /*
  * A process may end while a saver is in the driver, whose compiler would be taken down around it. So the end waits for
  * the program in hand; no other is begun then. It makes no OpenCL call.
@@ -70,7 +50,7 @@ static void save(const rnl_program *program)
     const bool leaves = atomic_load(&exiting);
     if (!leaves && program->file && program->registry->device->binaries_compile)
         rnl_stand_in(program->program);
-    rnl_status status = leaves ? RNL_CANCELLED : get_binary(program->program, &binary, &size);
+    rnl_status status = leaves ? RNL_CANCELLED : rnl_program_get_binary(program->program, &binary, &size);
     pthread_mutex_unlock(&in_driver);
     if (leaves)
         return;

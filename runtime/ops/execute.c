@@ -54,15 +54,6 @@ void rnl_kernel_set_release(rnl_kernel_set *set)
     rnl_free(set);
 }
 
-static rnl_status fixed_group(rnl_device *device, cl_kernel kernel, size_t *out_work_items)
-{
-    size_t size[3] = {0, 0, 0};
-    *out_work_items = 0;
-    TRY(CL(clGetKernelWorkGroupInfo(kernel, device->id, CL_KERNEL_COMPILE_WORK_GROUP_SIZE, sizeof size, size, NULL)));
-    *out_work_items = size[0] * size[1] * size[2];
-    return RNL_OK;
-}
-
 static rnl_status add_entry(rnl_kernel_set *set, const rnl_step *step, set_entry **out_entry)
 {
     rnl_status status = RNL_OK;
@@ -70,7 +61,7 @@ static rnl_status add_entry(rnl_kernel_set *set, const rnl_step *step, set_entry
     TRY(rnl_grow(&set->entries, &set->capacity, set->count + 1, sizeof *set->entries));
     TRY(rnl_program_create_kernel(step->program, step->kernel, &entry.kernel));
     GOTO(rnl_kernel_max_group(set->device, entry.kernel, &entry.max_group));
-    GOTO(fixed_group(set->device, entry.kernel, &entry.fixed_group));
+    GOTO(rnl_kernel_fixed_group(set->device, entry.kernel, &entry.fixed_group));
     GOTO(rnl_kernel_static_local(set->device, entry.kernel, &entry.static_local));
     GOTO(rnl_alloc(step->arg_count, sizeof *entry.values, &entry.values));
     entry.team = (rnl_team_kernel){.object = entry.kernel, .waits = step->waits, .first_arg = step->arg_count};

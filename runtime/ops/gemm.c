@@ -6,6 +6,7 @@
 #include "ops/gemm_matrix.h"
 #include "ops/gemm_pack.h"
 #include "ops/gemm_strassen.h"
+#include "ops/gemm_wgmma.h"
 #include "ops/implementation.h"
 #include <stdlib.h>
 #include <string.h>
@@ -32,6 +33,7 @@ static bool reads_floats(const rnl_device *device, const void *data)
 }
 
 static const rnl_implementation implementations[] = {
+    {"gemm:wgmma", rnl_gemm_wgmma_applies, rnl_gemm_wgmma_pays, rnl_gemm_wgmma_append},
     {"gemm:matrix", rnl_gemm_matrix_applies, rnl_gemm_matrix_pays, rnl_gemm_matrix_append},
     {"gemm:clblast", rnl_gemm_clblast_applies, rnl_gemm_clblast_pays, rnl_gemm_clblast_append},
     {"gemm:tiled", rnl_gemm_tiled_applies, rnl_gemm_tiled_pays, rnl_gemm_tiled_append},
@@ -100,6 +102,8 @@ rnl_status rnl_gemm_scratch(rnl_device *device, const rnl_gemm_params *params, c
         *out_floats = rnl_gemm_strassen_scratch(device, &problem);
     if (chosen && chosen->append == rnl_gemm_panel_append)
         *out_floats = rnl_gemm_panel_scratch(device, &problem);
+    if (chosen && chosen->append == rnl_gemm_wgmma_append)
+        *out_floats = rnl_gemm_wgmma_scratch(device, device->matrix_instruction, &problem);
     if (chosen && chosen->append == rnl_gemm_tiled_append)
         *out_floats = rnl_gemm_tiled_scratch(device, &problem);
     return RNL_OK;

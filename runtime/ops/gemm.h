@@ -25,11 +25,13 @@ typedef struct rnl_gemm_params {
  * (optional) broadcasts to all of dst. Ranks of a, b >= 2 (a caller makes vectors into matrices). Any strides;
  * transposes are strides. K = 0 gives beta * c. A chain ends products of f32, f16 and bf16.
  *
- * Implementations, best first: gemm:matrix (GPUs with matrix instructions), gemm:clblast (GPUs; f32 without a chain),
- * gemm:tiled (GPUs; scratch for sums in parts), gemm:bf16 (bfloat16, on pocl and processors with the
- * instruction; scratch for b; denormal numbers are zeros), gemm:strassen (CPUs; f32, where errors may be bounded by
- * norm; scratch), gemm:row (CPUs; one row times much memory), gemm:panel (CPUs; scratch for copies), gemm:portable.
- * RUNNEL_GEMM=matrix|clblast|tiled|bf16|strassen|row|panel|portable in the environment forces one where it applies.
+ * Implementations, best first: gemm:wgmma (NVIDIA's GPUs of compute capability 9.0; f16 and bf16; scratch), gemm:matrix
+ * (GPUs with matrix instructions), gemm:clblast (GPUs; f32 without a chain), gemm:tiled (GPUs; scratch for sums in
+ * parts), gemm:bf16 (bfloat16, on pocl and processors with the instruction; scratch for b; denormal numbers are zeros),
+ * gemm:strassen (CPUs; f32, where errors may be bounded by norm; scratch), gemm:row (CPUs; one row times much memory),
+ * gemm:panel (CPUs; scratch for copies), gemm:portable.
+ * RUNNEL_GEMM=wgmma|matrix|clblast|tiled|bf16|strassen|row|panel|portable in the environment forces one where it
+ * applies.
  */
 RNL_API RNL_NODISCARD rnl_status rnl_op_gemm(rnl_step_list *list, const rnl_gemm_params *params, const rnl_view *a,
                                              const rnl_view *b, const rnl_view *c, const rnl_view *dst);

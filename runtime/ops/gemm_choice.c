@@ -7,7 +7,8 @@
 #include <string.h>
 
 /* As they are numbered in tuning tables: a name keeps its place. */
-static const char *const names[] = {"portable", "panel", "tiled", "clblast", "matrix", "bf16", "row", "strassen"};
+static const char *const names[] = {"portable", "panel", "tiled",    "clblast", "matrix",
+                                    "bf16",     "row",   "strassen", "wgmma"};
 #define NAMES (sizeof names / sizeof *names)
 
 uint32_t rnl_gemm_choice_number(const char *name, uint32_t variant)

@@ -64,12 +64,13 @@ static bool fits(const rnl_device *device, const matrix_kind *kind)
 static const matrix_kind *find_kind(const rnl_device *device, const rnl_gemm_problem *problem, int found)
 {
     const rnl_dtype type = problem->dst->dtype;
+    const int instruction = found == RNL_MATRIX_WGMMA ? RNL_MATRIX_MMA : found & ~RNL_MATRIX_MODEL;
     const matrix_kind *last = NULL;
     if (found <= 0 || (type != RNL_F32 && type != RNL_F16 && type != RNL_BF16))
         return NULL;
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; ++i) {
         const matrix_kind *kind = &kinds[i];
-        if (kind->instruction != (found & ~RNL_MATRIX_MODEL) || kind->model != !!(found & RNL_MATRIX_MODEL) ||
+        if (kind->instruction != instruction || kind->model != !!(found & RNL_MATRIX_MODEL) ||
             kind->floats != (type == RNL_F32) || !fits(device, kind))
             continue;
         last = kind;
@@ -109,8 +110,7 @@ static void define_tile(rnl_step_builder *step, const matrix_kind *kind, const r
         rnl_step_define(step, "INSTRUCTION=%s", names[kind->instruction]);
     rnl_step_define(step, "BM=%d -DBN=%d -DBK=%d -DGROUPS_M=%d -DGROUPS_N=%d", (int)kind->rows, (int)kind->columns,
                     (int)kind->depth, (int)kind->groups_m, (int)kind->groups_n);
-    rnl_step_define(step, "A_ALONG=%d -DB_ALONG=%d", problem->a_k == 1 || problem->a_m != 1,
-                    problem->b_k == 1 && problem->b_n != 1);
+    rnl_step_define(step, "A_ALONG=%d -DB_ALONG=%d", rnl_gemm_a_along(problem), rnl_gemm_b_along(problem));
     if (kind->model)
         rnl_step_define(step, "MODEL");
 }

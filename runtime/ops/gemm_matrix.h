@@ -8,8 +8,16 @@
 
 #include "ops/gemm_problem.h"
 
-/* As in clkernels/matrix.clh; MMA: clkernels/mma.clh. */
-enum { RNL_MATRIX_NONE = -1, RNL_MATRIX_UNKNOWN, RNL_MATRIX_MFMA, RNL_MATRIX_DPAS8, RNL_MATRIX_DPAS16, RNL_MATRIX_MMA };
+/* As in clkernels/matrix.clh; MMA: mma.clh; WGMMA: wgmma.clh, for gemm:wgmma, and there is MMA, too. */
+enum {
+    RNL_MATRIX_NONE = -1,
+    RNL_MATRIX_UNKNOWN,
+    RNL_MATRIX_MFMA,
+    RNL_MATRIX_DPAS8,
+    RNL_MATRIX_DPAS16,
+    RNL_MATRIX_MMA,
+    RNL_MATRIX_WGMMA
+};
 #define RNL_MATRIX_MODEL 0x100 /* with one of them: what it does, in plain C, on any device; for tests */
 
 /* Finds the device's instruction at its first call, and keeps it in device->matrix_instruction. Any thread. */

@@ -35,6 +35,17 @@ uint64_t rnl_gemm_bytes(const rnl_gemm_problem *problem);
  * of a row in s6 and of a column in s7. */
 void rnl_gemm_add_chain(rnl_step_builder *step, const rnl_gemm_problem *problem);
 
+/* Whether a kernel that reads several neighbours of a factor at once finds them along k, or along its rows (columns).
+ */
+static inline bool rnl_gemm_a_along(const rnl_gemm_problem *problem)
+{
+    return problem->a_k == 1 || problem->a_m != 1;
+}
+static inline bool rnl_gemm_b_along(const rnl_gemm_problem *problem)
+{
+    return problem->b_k == 1 && problem->b_n != 1;
+}
+
 /* The part of dst that one work-item of gemm.cl computes, and how. */
 typedef struct rnl_gemm_tile {
     const char *kind;

@@ -45,8 +45,7 @@ static void begin(rnl_step_builder *step, rnl_step_list *list, const char *name,
     rnl_step_begin(step, list, name, problem->index64);
     rnl_step_type(step, "T", problem->dst->dtype);
     rnl_tile_define(step, tile);
-    rnl_step_define(step, "A_ALONG=%d -DB_ALONG=%d", problem->a_k == 1 || problem->a_m != 1,
-                    problem->b_k == 1 && problem->b_n != 1);
+    rnl_step_define(step, "A_ALONG=%d -DB_ALONG=%d", rnl_gemm_a_along(problem), rnl_gemm_b_along(problem));
     if (problem->chain && !rnl_gemm_chain_takes_vectors(problem))
         rnl_step_define(step, "LANES");
     rnl_gemm_add_arguments(step, problem, false);

@@ -155,7 +155,8 @@ static rnl_status measure(tuner *t, subject *it, const char *name, uint32_t vari
 static bool is_candidate(const tuner *t, const char *name)
 {
     const char *forced = getenv("RUNNEL_GEMM");
-    const bool of_gpus = strcmp(name, "clblast") == 0 || strcmp(name, "tiled") == 0 || strcmp(name, "matrix") == 0;
+    const bool of_gpus = strcmp(name, "clblast") == 0 || strcmp(name, "tiled") == 0 || strcmp(name, "matrix") == 0 ||
+                         strcmp(name, "wgmma") == 0;
     const bool of_cpus = strcmp(name, "panel") == 0 || strcmp(name, "bf16") == 0 || strcmp(name, "strassen") == 0;
     if (forced && strcmp(forced, name) == 0)
         return true;

@@ -6,12 +6,14 @@
 #include "device/enumerate.h"
 #include "ops/execute.h"
 #include "ops/gemm_matrix.h"
+#include "ops/gemm_wgmma.h"
 #include <stdlib.h>
 #include <string.h>
 
+/* No whole tiles, but lines of 16 bytes: what copies these alone is tried, too. */
 #define ROWS 33
-#define COLUMNS 47
-#define DEPTH 50
+#define COLUMNS 48
+#define DEPTH 56
 
 /* Small whole numbers: halves and bfloat16 hold them, and their products' sums are exact. */
 static int value_at(int row, int column)
@@ -80,27 +82,38 @@ static bool all_right(const void *memory, rnl_dtype type)
 typedef struct probe {
     rnl_stream *stream;
     rnl_kernel_set *set;
-    rnl_buffer *buffers[3]; /* a, b, dst */
+    rnl_buffer *buffers[4]; /* a, b, dst, scratch */
     void *host;
     rnl_step_list list;
 } probe;
 
-static rnl_status append(probe *p, int instruction, rnl_dtype type)
+static rnl_status append(probe *p, int instruction, rnl_dtype type, size_t *out_scratch_bytes)
 {
     const rnl_gemm_params params = {.alpha = 1};
     const rnl_view a = rnl_view_row_major(0, type, 2, (const int64_t[]){ROWS, DEPTH});
     const rnl_view b = rnl_view_row_major(1, type, 2, (const int64_t[]){DEPTH, COLUMNS});
     const rnl_view dst = rnl_view_row_major(2, type, 2, (const int64_t[]){ROWS, COLUMNS});
     rnl_gemm_problem problem;
+    *out_scratch_bytes = 4;
     TRY(rnl_gemm_describe(&params, &a, &b, NULL, &dst, &problem));
+    if ((instruction & ~RNL_MATRIX_MODEL) == RNL_MATRIX_WGMMA) {
+        const int64_t floats = rnl_gemm_wgmma_scratch(p->list.device, instruction, &problem);
+        const rnl_view scratch = rnl_view_row_major(3, RNL_F32, 1, &floats);
+        *out_scratch_bytes = (size_t)floats * 4;
+        problem.scratch = &scratch;
+        return rnl_gemm_wgmma_append_with(instruction, &p->list, "gemm:wgmma", &problem);
+    }
     return rnl_gemm_matrix_append_with(instruction, &p->list, "gemm:matrix", &problem);
 }
 
 static rnl_status multiply(probe *p, int instruction, rnl_dtype type)
 {
     static const int sizes[3][2] = {{ROWS, DEPTH}, {DEPTH, COLUMNS}, {ROWS, COLUMNS}};
-    rnl_slot_memory slots[3] = {{0}};
-    TRY(append(p, instruction, type));
+    rnl_slot_memory slots[4] = {{0}};
+    size_t scratch_bytes;
+    TRY(append(p, instruction, type, &scratch_bytes));
+    TRY(rnl_buffer_create(p->list.device, RNL_MEMORY_DEVICE, scratch_bytes, &p->buffers[3]));
+    slots[3].memory = p->buffers[3]->memory;
     for (int i = 0; i < 3; ++i) {
         const size_t bytes = (size_t)(sizes[i][0] * sizes[i][1]) * rnl_dtype_bytes(type);
         TRY(rnl_buffer_create(p->list.device, RNL_MEMORY_DEVICE, bytes, &p->buffers[i]));
@@ -109,7 +122,7 @@ static rnl_status multiply(probe *p, int instruction, rnl_dtype type)
         TRY(rnl_stream_write(p->stream, p->buffers[i], 0, p->host, bytes));
         TRY(rnl_stream_synchronize(p->stream));
     }
-    TRY(rnl_step_enqueue(p->stream, p->set, &p->list, 0, slots, 3));
+    TRY(rnl_step_enqueue(p->stream, p->set, &p->list, 0, slots, 4));
     TRY(rnl_stream_read(p->stream, p->host, p->buffers[2], 0, rnl_buffer_size(p->buffers[2])));
     return rnl_stream_synchronize(p->stream);
 }
@@ -128,7 +141,7 @@ static rnl_status try_type(rnl_device *device, int instruction, rnl_dtype type, 
 done:
     if (status != RNL_OK && p.stream && rnl_stream_synchronize(p.stream) != RNL_OK)
         rnl_log(RNL_LOG_DEBUG, "the probe of a matrix instruction failed on %s", device->info.name);
-    for (int i = 0; i < 3; ++i)
+    for (int i = 0; i < 4; ++i)
         rnl_buffer_release(p.buffers[i]);
     rnl_kernel_set_release(p.set);
     rnl_stream_release(p.stream);
@@ -154,6 +167,8 @@ static bool may_have(const rnl_device *device, int instruction)
     static const char *const amd[] = {"gfx90a", "gfx940", "gfx941", "gfx942", "gfx950"};
     if (device->info.type != RNL_DEVICE_GPU)
         return false;
+    if (instruction == RNL_MATRIX_WGMMA)
+        return rnl_device_compute_capability(device) == 90;
     if (instruction == RNL_MATRIX_MMA)
         return rnl_device_compute_capability(device) >= 80;
     for (size_t i = 0; instruction == RNL_MATRIX_MFMA && i < sizeof amd / sizeof *amd; ++i)
@@ -165,14 +180,16 @@ static bool may_have(const rnl_device *device, int instruction)
 
 void rnl_matrix_find(rnl_device *device)
 {
-    static const int instructions[] = {RNL_MATRIX_MMA, RNL_MATRIX_MFMA, RNL_MATRIX_DPAS16, RNL_MATRIX_DPAS8};
+    static const int instructions[] = {RNL_MATRIX_WGMMA, RNL_MATRIX_MMA, RNL_MATRIX_MFMA, RNL_MATRIX_DPAS16,
+                                       RNL_MATRIX_DPAS8};
     static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
     if (device->matrix_instruction != RNL_MATRIX_UNKNOWN)
         return;
     pthread_mutex_lock(&one_at_a_time);
     int found = device->matrix_instruction != RNL_MATRIX_UNKNOWN ? device->matrix_instruction : RNL_MATRIX_NONE;
     for (size_t i = 0; found == RNL_MATRIX_NONE && i < sizeof instructions / sizeof *instructions; ++i)
-        if (may_have(device, instructions[i]) && rnl_matrix_works(device, instructions[i]))
+        if (may_have(device, instructions[i]) && rnl_matrix_works(device, instructions[i]) &&
+            (instructions[i] != RNL_MATRIX_WGMMA || rnl_matrix_works(device, RNL_MATRIX_MMA)))
             found = instructions[i];
     device->matrix_instruction = found;
     pthread_mutex_unlock(&one_at_a_time);
