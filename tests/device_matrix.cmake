@@ -30,10 +30,10 @@ set(RNL_WITH_CACHE "^(asan\\.|tsan\\.)?(unit|install|cli)\\."
   "test_(second_start|program|save|stand_in|kernel_source|kernel_args|command_list|interop|tuning|tuning_shipped|gemm_tune|profile)$"
   "fault$" "test_(session|python_wheel)$")
 
-# On pocl these run a half, or a quarter, of their cases here, and all when they are started by hand: they compile hundreds of
-# programs.
-set(RNL_HALF "test_(gemm|op_gemm|op_chain|op_resize)$")
-set(RNL_QUARTER "test_(op_conv|op_conv_transpose|op_select|op_map|op_reduce|random_graphs)$" "test_operators_edges")
+# On pocl these run one in so many of their cases here, and all when they are started by hand: they compile hundreds of programs.
+set(RNL_EACH_2 "test_(op_qgemm|op_conv_block|op_conv_bf16|op_conv_winograd|op_gemm_panel|op_gemm_chain|op_gemm_clblast|gemm_strassen)$")
+set(RNL_EACH_4 "test_(gemm|op_gemm|op_chain|op_resize|op_conv_transpose|op_select|op_reduce|random_graphs)$" "test_operators_edges")
+set(RNL_EACH_8 "test_(op_conv|op_map)$")
 
 # Intel's runtime compiles for long: of the real models these.
 set(RNL_SOME_MODELS "ch_PP-OCRv4_rec_infer,magika,resnet50,shufflenet")
@@ -59,14 +59,12 @@ function(rnl_add_test name label seconds implementation)
     endforeach()
     set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT ${without})
   endif()
-  foreach(pattern IN LISTS RNL_HALF RNL_QUARTER)
-    if(name MATCHES "${pattern}" AND implementation MATCHES "^pocl")
-      if(pattern IN_LIST RNL_HALF)
-        set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT RUNNEL_TEST_EACH=2)
-      else()
-        set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT RUNNEL_TEST_EACH=4)
+  foreach(each 2 4 8)
+    foreach(pattern IN LISTS RNL_EACH_${each})
+      if(name MATCHES "${pattern}" AND implementation MATCHES "^pocl")
+        set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT RUNNEL_TEST_EACH=${each})
       endif()
-    endif()
+    endforeach()
   endforeach()
   if(name MATCHES "test_models$" AND implementation STREQUAL "intel")
     set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT RUNNEL_TEST_ONLY=${RNL_SOME_MODELS})

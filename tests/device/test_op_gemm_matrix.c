@@ -87,7 +87,7 @@ END_TEST
 START_TEST(ends)
 {
     static const gemm_case tests[] = {
-        {.dtype = RNL_F16, .m = 20, .n = 37, .k = 21, .b_transposed = true, .alpha = 0.5f, .beta = 2, .c_rank = 1},
+        {.dtype = RNL_F16, .m = 20, .n = 37, .k = 21, .alpha = 0.5f, .beta = 2, .c_rank = 1},
         {.dtype = RNL_BF16,
          .m = 20,
          .n = 37,
