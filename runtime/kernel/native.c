@@ -4,7 +4,8 @@
 #include "device/enumerate.h"
 #include <string.h>
 
-#define TARGET ".target sm_90"
+#define FAMILY "sm_90"
+#define TARGET ".target " FAMILY
 #define CAPABILITY 90
 
 bool rnl_native_is_asked(const rnl_device *device, const char *source)
@@ -48,5 +49,5 @@ rnl_status rnl_native_translate(const char *ptx, size_t size, rnl_text *out_ptx)
         line = next;
     }
     TRY(out_ptx->status);
-    return is_target ? RNL_OK : FAIL(RNL_UNIMPLEMENTED, "the driver's binary is no PTX for %s", TARGET + 8);
+    return is_target ? RNL_OK : FAIL(RNL_UNIMPLEMENTED, "the driver's binary is no PTX for " FAMILY);
 }
