@@ -43,13 +43,8 @@ END_TEST
 /* Other processors, and what is no such text at all. */
 START_TEST(others)
 {
-    static const char *const texts[] = {"",
-                                        ".target sm_80\n//@ ret;\n",
-                                        ".target sm_900\n",
-                                        ".target sm_90a\n",
-                                        "\x7f"
-                                        "ELF\n.targe",
-                                        ".target sm_9"};
+    static const char *const texts[] = {
+        "", ".target sm_80\n//@ ret;\n", ".target sm_900\n", ".target sm_90a\n", "\177ELF\n.targe", ".target sm_9"};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; ++i) {
         rnl_text text;
         ck_assert_int_eq(translate(texts[i], strlen(texts[i]), &text), RNL_UNIMPLEMENTED);
