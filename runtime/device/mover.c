@@ -24,36 +24,50 @@ static rnl_status get_mover(rnl_stream *stream, struct rnl_mover **out_mover)
     return RNL_OK;
 }
 
+static void wait_for_thread(struct rnl_mover *mover)
+{
+    pthread_mutex_lock(&mover->lock);
+    while (mover->is_running)
+        pthread_cond_wait(&mover->ended, &mover->lock);
+    pthread_mutex_unlock(&mover->lock);
+}
+
 void rnl_mover_free(struct rnl_mover *mover)
 {
     if (!mover)
         return;
+    wait_for_thread(mover);
     pthread_cond_destroy(&mover->ended);
     pthread_mutex_destroy(&mover->lock);
     rnl_free(mover);
 }
 
+/* NULL, with the lock held, when there is none. */
 static rnl_job *next_job(struct rnl_mover *mover)
 {
     pthread_mutex_lock(&mover->lock);
     rnl_job *job = mover->first;
     if (job) {
         mover->first = job->next;
-    } else {
-        mover->is_running = false;
-        pthread_cond_broadcast(&mover->ended);
+        pthread_mutex_unlock(&mover->lock);
     }
-    pthread_mutex_unlock(&mover->lock);
     return job;
 }
 
+/* Whoever waits for the thread has the stream to himself afterwards: the thread gives its part up before it says so. */
 static void *work(void *argument)
 {
     rnl_stream *stream = argument;
+    struct rnl_mover *mover = stream->mover;
     rnl_job *job;
-    while ((job = next_job(stream->mover)))
+    while ((job = next_job(mover)))
         job->run(job);
-    rnl_stream_release(stream);
+    const bool is_last = !rnl_stream_let_go(stream);
+    mover->is_running = false;
+    pthread_cond_broadcast(&mover->ended);
+    pthread_mutex_unlock(&mover->lock);
+    if (is_last)
+        rnl_stream_release(stream);
     return NULL;
 }
 
@@ -93,12 +107,8 @@ rnl_status rnl_mover_submit(rnl_stream *stream, rnl_job *job)
 void rnl_mover_wait(rnl_stream *stream)
 {
     struct rnl_mover *mover = stream->mover;
-    if (!mover)
-        return;
-    pthread_mutex_lock(&mover->lock);
-    while (mover->is_running)
-        pthread_cond_wait(&mover->ended, &mover->lock);
-    pthread_mutex_unlock(&mover->lock);
+    if (mover)
+        wait_for_thread(mover);
 }
 
 /* ---- Turns ---- */

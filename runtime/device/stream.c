@@ -106,6 +106,16 @@ void rnl_stream_destroy(rnl_stream *stream, bool has_ended)
     rnl_free(stream);
 }
 
+bool rnl_stream_let_go(rnl_stream *stream)
+{
+    unsigned references = atomic_load_explicit(&stream->references, memory_order_relaxed);
+    while (references > 1)
+        if (atomic_compare_exchange_weak_explicit(&stream->references, &references, references - 1,
+                                                  memory_order_acq_rel, memory_order_relaxed))
+            return true;
+    return false;
+}
+
 void rnl_stream_release(rnl_stream *stream)
 {
     if (stream && !rnl_ending() && atomic_fetch_sub_explicit(&stream->references, 1, memory_order_acq_rel) == 1 &&

@@ -37,6 +37,8 @@ struct rnl_stream {
 /* A stream on an in-order queue of the device's context, whose reference it takes, also when it fails. */
 RNL_NODISCARD rnl_status rnl_stream_take_queue(rnl_device *device, cl_command_queue queue, rnl_stream **out_stream);
 
+/* Releases the stream unless that would be the last release; false then. */
+bool rnl_stream_let_go(rnl_stream *stream);
 /* What the last release does, now or when a marker behind the last command `has_ended`. */
 void rnl_stream_destroy(rnl_stream *stream, bool has_ended);
 
