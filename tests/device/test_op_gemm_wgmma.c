@@ -56,7 +56,7 @@ START_TEST(tiles)
     static const int64_t sizes[][3] = {{33, 65, 40}, {64, 64, 64}, {1, 1, 1}, {72, 136, 200}, {130, 70, 33}};
     const bool model = op_device()->matrix_instruction & RNL_MATRIX_MODEL;
     for (size_t i = 0; i < (op_small() ? 1 : 5); ++i)
-        for (int t = 0; t < (model ? 2 : 8); ++t)
+        for (int t = 0; t < (op_small() ? 1 : model ? 2 : 8); ++t)
             run_as_wgmma(&(gemm_case){.dtype = t % 2 ? RNL_BF16 : RNL_F16,
                                       .m = sizes[i][0],
                                       .n = sizes[i][1],
@@ -86,6 +86,8 @@ END_TEST
 
 START_TEST(chain)
 {
+    if (op_small()) /* the end of all products is in one file */
+        return;
     run_as_wgmma(&(gemm_case){
         .dtype = RNL_F16, .m = 20, .n = 40, .k = 24, .chain = true, .operands = 2, .operand_ones = {2, 1}});
 }
@@ -96,9 +98,9 @@ START_TEST(rounds)
 {
     const uint32_t units = op_device()->info.compute_units;
     const bool model = op_device()->matrix_instruction & RNL_MATRIX_MODEL;
-    op_device()->info.compute_units = 2;
+    op_device()->info.compute_units = op_small() ? 1 : 2;
     if (op_small())
-        run_as_wgmma(&(gemm_case){.dtype = RNL_F16, .m = 70, .n = 72, .k = 8, .b_transposed = true});
+        run_as_wgmma(&(gemm_case){.dtype = RNL_F16, .m = 70, .n = 8, .k = 8, .b_transposed = true});
     else
         run_as_wgmma(&(gemm_case){.dtype = RNL_F16, .m = 130, .n = 136, .k = 72, .b_transposed = true});
     if (!model && !op_small())
