@@ -19,11 +19,6 @@
 #define W 16
 #define NB 2
 #define PANEL (W * NB)
-#ifdef LANES
-#define V 1
-#else
-#define V W
-#endif
 #define CUT_END
 #define MORE_ARGUMENTS , const int tiles
 #include "gemm.clh"

@@ -31,11 +31,6 @@
 #if !defined(T) || !defined(R) || !defined(W) || !defined(NB) || !defined(A)
 #error "gemm_panel.cl needs T, R, W, NB and A"
 #endif
-#ifdef LANES
-#define V 1
-#else
-#define V W
-#endif
 // The work-items' own memory; where it begins, and of each work-item: floats of it, slabs, panels, terms of a block.
 #define MORE_ARGUMENTS , __global float *memory, idx8_t shares
 #define PASS_MORE , memory, shares

@@ -19,11 +19,6 @@
 #if !defined(T) || !defined(W)
 #error "gemm_row.cl needs T and W"
 #endif
-#ifdef LANES
-#define V 1
-#else
-#define V W
-#endif
 #include "gemm.clh"
 // Few arguments, for some drivers allocate memory for each at every launch. where: offsets as in gemm.clh; columns and
 // terms; strides: a's and b's along the terms, c's and dst's along the columns; columns of a work-item, at most 2048; terms

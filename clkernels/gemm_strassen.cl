@@ -24,11 +24,6 @@
 #if !defined(T) || !defined(R) || !defined(W) || !defined(NB) || !defined(LEVELS)
 #error "gemm_strassen.cl needs T, R, W, NB and LEVELS"
 #endif
-#ifdef LANES
-#define V 1
-#else
-#define V W
-#endif
 // b's sums; the work-items' own memory; where both begin; of a work-item: floats of memory, slabs, column blocks, slabs that
 // pass together; terms of a part, chunks.
 #define MORE_ARGUMENTS , __global const float *blocks, __global float *memory, idx8_t cut

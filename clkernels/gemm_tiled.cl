@@ -17,11 +17,6 @@
 #endif
 #define W 4
 #define CUT_END
-#ifdef LANES
-#define V 1
-#else
-#define V 4
-#endif
 // parts: how many there are, terms of each, fours in a row of `partial`.
 #define MORE_ARGUMENTS , __global float *partial, idx_t partial_offset, idx4_t parts
 #include "gemm.clh"

@@ -20,11 +20,6 @@
 #endif
 #define W 4
 #define CUT_END
-#ifdef LANES
-#define V 1
-#else
-#define V 4
-#endif
 // maps: for two tensor maps a work-group, and for beginning at a multiple of 128 bytes.
 #define MORE_ARGUMENTS , __global uchar *maps, idx_t maps_offset
 #include "gemm.clh"

@@ -127,7 +127,7 @@ static rnl_status examine(job *build)
     return status;
 }
 
-/* Takes the binary's place among the driver's programs. */
+/* From a binary, which stays the caller's. */
 static rnl_status build_binary(job *build, const void *binary, size_t size)
 {
     rnl_device *device = build->device;

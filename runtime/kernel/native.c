@@ -18,7 +18,7 @@ static bool begins(const char *line, size_t length, const char *with)
     return length >= strlen(with) && memcmp(line, with, strlen(with)) == 0;
 }
 
-/* The rest of a line of which a part is left out. */
+/* A comment with the mark becomes its instruction, and the family its processor; another line stays as it is. */
 static void add_line(rnl_text *text, const char *line, size_t length, bool *out_is_target)
 {
     size_t blank = 0;

@@ -5,18 +5,14 @@
  */
 #include "device/device.h"
 #include "ops/gemm_matrix.h"
-#include "support/gemm_suite.h"
-#include <stdlib.h>
+#include "support/matrix_case.h"
 
 static const int instructions[] = {RNL_MATRIX_MFMA, RNL_MATRIX_DPAS8, RNL_MATRIX_DPAS16, RNL_MATRIX_MMA,
                                    RNL_MATRIX_WGMMA};
-static int before;
 
 static void force_matrix(int instruction)
 {
-    setenv("RUNNEL_GEMM", "matrix", 1);
-    before = op_device()->matrix_instruction;
-    op_device()->matrix_instruction = instruction | RNL_MATRIX_MODEL;
+    matrix_force("matrix", instruction | RNL_MATRIX_MODEL);
 }
 
 static void force_mfma(void)
@@ -39,33 +35,6 @@ static void force_mma(void)
     force_matrix(RNL_MATRIX_MMA);
 }
 
-static void force_nothing(void)
-{
-    unsetenv("RUNNEL_GEMM");
-    op_device()->matrix_instruction = before;
-}
-
-/* The model's memory: not every device has enough. */
-static bool has_room(void)
-{
-    return op_info()->local_memory_bytes >= 32768 && op_info()->max_work_group_size >= 128;
-}
-
-static void run_as_matrix(const gemm_case *test)
-{
-    if (!op_chosen())
-        return;
-    gemm_run run = {.test = *test};
-    gemm_case_defaults(&run.test);
-    gemm_case_create(&run);
-    gemm_case_enqueue(&run);
-    if (has_room() &&
-        (test->dtype != RNL_F32 || op_device()->matrix_instruction == (RNL_MATRIX_MFMA | RNL_MATRIX_MODEL)))
-        ck_assert_str_eq(op_list()->steps[0].implementation, "gemm:matrix");
-    gemm_case_check(&run);
-    op_reset();
-}
-
 /* Whole tiles, cut ones and several. One form of the factors for each type, that of the probe but for bfloat16:
  * programs with the model compile slowly. */
 START_TEST(tiles)
@@ -75,36 +44,24 @@ START_TEST(tiles)
     const bool floats = op_device()->matrix_instruction == (RNL_MATRIX_MFMA | RNL_MATRIX_MODEL);
     for (size_t i = 0; i < (op_small() ? 1 : 5); ++i)
         for (size_t t = 0; t < (op_small() ? 1 : floats ? 3 : 2); ++t)
-            run_as_matrix(&(gemm_case){.dtype = types[t],
-                                       .m = sizes[i][0],
-                                       .n = sizes[i][1],
-                                       .k = sizes[i][2],
-                                       .a_transposed = t == 1,
-                                       .b_transposed = t == 1});
+            matrix_run(&(gemm_case){.dtype = types[t],
+                                    .m = sizes[i][0],
+                                    .n = sizes[i][1],
+                                    .k = sizes[i][2],
+                                    .a_transposed = t == 1,
+                                    .b_transposed = t == 1});
 }
 END_TEST
 
 START_TEST(ends)
 {
-    static const gemm_case tests[] = {
-        {.dtype = RNL_F16, .m = 20, .n = 37, .k = 21, .alpha = 0.5f, .beta = 2, .c_rank = 1},
-        {.dtype = RNL_BF16,
-         .m = 20,
-         .n = 37,
-         .k = 21,
-         .a_transposed = true,
-         .batch_rank = 1,
-         .batch = {3},
-         .dst_gaps = true},
-        {.dtype = RNL_F16, .m = 20, .n = 37, .k = 0},
-    };
-    GEMM_RUN_ALL(tests);
+    matrix_run_ends();
 }
 END_TEST
 
 START_TEST(chain)
 {
-    run_as_matrix(&(gemm_case){
+    matrix_run(&(gemm_case){
         .dtype = RNL_F16, .m = 20, .n = 37, .k = 21, .chain = true, .operands = 2, .operand_ones = {2, 1}});
 }
 END_TEST
@@ -112,7 +69,8 @@ END_TEST
 /* The probe tells a right instruction from none: here the model, and what does not compile. */
 START_TEST(probe)
 {
-    if (!has_room() || op_small()) /* oclgrind runs the same kernels in the tests of each, in a fifth of the time */
+    if (!matrix_has_room() ||
+        op_small()) /* oclgrind runs the same kernels in the tests of each, in a fifth of the time */
         return;
     for (size_t i = 0; i < sizeof instructions / sizeof *instructions; ++i)
         ck_assert(rnl_matrix_works(op_device(), instructions[i] | RNL_MATRIX_MODEL));
@@ -128,7 +86,7 @@ END_TEST
 static void add(Suite *suite, const char *name, SFun force)
 {
     TCase *tests = op_case(suite, name);
-    tcase_add_checked_fixture(tests, force, force_nothing);
+    tcase_add_checked_fixture(tests, force, matrix_force_nothing);
     tcase_add_test(tests, tiles);
     tcase_add_test(tests, ends);
 }
@@ -139,7 +97,7 @@ int main(void)
     TCase *tests = op_case(suite, "probe");
     tcase_add_test(tests, probe);
     TCase *chains = op_case(suite, "chain");
-    tcase_add_checked_fixture(chains, force_mfma, force_nothing);
+    tcase_add_checked_fixture(chains, force_mfma, matrix_force_nothing);
     tcase_add_test(chains, chain);
     add(suite, "mfma", force_mfma);
     add(suite, "dpas8", force_dpas8);
