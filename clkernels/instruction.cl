@@ -5,11 +5,14 @@
 //   VNNI     vpdpbusd of x86: sum + four products of unsigned bytes of x and signed bytes of y
 //   MADD     8 or 16 lanes of vpmaddwd of x86: as VNNI, in two steps of 16-bit integers
 //   BF16     vdpbf16ps of x86: sum + two products of bfloat16
+//   AMX_BF16, AMX_INT8  tdpbf16ps and tdpbusd of x86: as BF16 and VNNI, of tiles of which one row and one column are used
 //   DP4A     dp4a.u32.s32 of PTX: as VNNI, of one lane
 //   DOT      cl_khr_integer_dot_product: as VNNI
 // gpu: never
 // check:
 // check: -DMADD=8
+// check: -DAMX_BF16 -DMODEL
+// check: -DAMX_INT8 -DMODEL
 #include "assembly.clh"
 
 #if defined(MADD)
@@ -35,6 +38,13 @@
 #define ADD_PRODUCTS(sum, x, y) __asm__("vpdpbusd %2,%1,%0" : "+v"(sum) : "v"(x), "v"(y))
 #elif defined(BF16)
 #define ADD_PRODUCTS(sum, x, y) __asm__("vdpbf16ps %2,%1,%0" : "+v"(sum) : "v"(x), "v"(y))
+#elif defined(AMX_BF16) || defined(AMX_INT8)
+#include "amx.clh"
+#ifdef AMX_BF16
+#define TILE_ADD TILE_ADD_BF16
+#else
+#define TILE_ADD TILE_ADD_U8
+#endif
 #elif defined(DP4A) || defined(DOT)
 #ifdef DP4A
 #define ADD_LANE(sum, x, y) __asm__("dp4a.u32.s32 %0, %1, %2, %0;" : "+r"(sum) : "r"(x), "r"(y))
@@ -55,7 +65,30 @@
 #define ADD_PRODUCTS(sum, x, y) sum += x * y
 #endif
 
-__kernel void instruction(__global int *data)
+#ifdef TILE_ADD
+// tiles: room for three. Lanes of x are the first integers of rows, lanes of y are the first row of the other factor; the results that are
+// looked at are on the diagonal, which begins as the addends.
+__kernel void instruction(__global int *data, __global int *tiles_memory)
+{
+    MARK_ASSEMBLY;
+    __global int *a = tiles_memory, *b = a + 256, *sum = b + 256;
+    for (int i = 0; i < 256; i++) {
+        a[i] = i % 16 == 0 ? data[i / 16] : 0;
+        b[i] = i < 16 ? data[16 + i] : 0;
+        sum[i] = i % 17 == 0 ? data[32 + i / 17] : 0;
+    }
+    TILES_BEGIN(16)
+    TILE_LOAD(4, a, 64);
+    TILE_LOAD(6, b, 64);
+    TILE_LOAD(0, sum, 64);
+    TILE_ADD(0, 4, 6);
+    TILE_STORE(0, sum, 64);
+    TILES_END
+    for (int i = 0; i < 16; i++)
+        data[48 + i] = sum[17 * i];
+}
+#else
+__kernel void instruction(__global int *data, __global int *tiles_memory)
 {
     MARK_ASSEMBLY;
     const int16 x = vload16(0, data), y = vload16(1, data);
@@ -63,3 +96,4 @@ __kernel void instruction(__global int *data)
     ADD_PRODUCTS(sum, x, y);
     vstore16(sum, 3, data);
 }
+#endif

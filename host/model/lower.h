@@ -84,6 +84,9 @@ bool rnl_lower_has_input(const rnl_lowering *lowering, size_t index);
 bool rnl_lower_has_output(const rnl_lowering *lowering, size_t index);
 /* Input `index` on the device in this layout; a copy step is added when it is in another. Not there: RNL_NO_SLOT. */
 RNL_NODISCARD rnl_status rnl_lower_input(rnl_lowering *lowering, size_t index, rnl_layout layout, rnl_view *out_view);
+/* Sets params->amx where that is faster for constant float32 weights, of as many parts as the model multiplies. */
+RNL_NODISCARD rnl_status rnl_lower_prefers_amx(const rnl_lowering *lowering, rnl_conv_params *params,
+                                               const rnl_view *source, const rnl_view *weight, const rnl_view *target);
 /* Memory of a convolution's own, where that makes it faster. */
 RNL_NODISCARD rnl_status rnl_lower_conv_memory(rnl_lowering *lowering, rnl_conv_params *params, const rnl_view *source,
                                                const rnl_view *weight, const rnl_view *bias, const rnl_view *target,

@@ -97,13 +97,14 @@ static rnl_conv_params params_of_rank(size_t rank)
     return (rnl_conv_params){.spatial = rank - 2, .stride = {1, 1, 1}, .dilation = {1, 1, 1}, .groups = 1};
 }
 
-/* How the second factor, input 1 and constant, is packed for rows that become `columns` elements each. */
+/* How the second factor, input 1 and constant, is packed for rows that become `columns` elements each. Where the model
+ * multiplies bfloat16, nothing is chosen but matrix tiles. */
 static rnl_status choose_packing(rnl_lowering *lowering, bool turned, const rnl_view *source, int64_t columns,
                                  rnl_packing *out_packing)
 {
     const rnl_tensor_desc *b = &lowering->context.inputs[1];
     const size_t rank = source->rank < 3 ? 3 : source->rank;
-    const rnl_conv_params params = params_of_rank(rank);
+    rnl_conv_params params = params_of_rank(rank);
     rnl_view target = *source, weight = {.slot = RNL_NO_SLOT, .dtype = b->dtype, .rank = b->rank};
     bool strassen = false;
     memcpy(weight.shape, b->shape, sizeof b->shape);
@@ -111,6 +112,13 @@ static rnl_status choose_packing(rnl_lowering *lowering, bool turned, const rnl_
     target = rnl_view_row_major(RNL_NO_SLOT, source->dtype, source->rank, target.shape);
     const rnl_view from = as_image(source, rank), to = as_image(&target, rank),
                    window = as_window(&weight, turned, rank);
+    TRY(rnl_lower_prefers_amx(lowering, &params, &from, &window, &to));
+    if (params.amx == 1)
+        *out_packing = turned ? RNL_PACKING_AMX_BF16 : RNL_PACKING_AMX_BF16_MATRIX;
+    else if (params.amx)
+        *out_packing = turned ? RNL_PACKING_AMX : RNL_PACKING_AMX_MATRIX;
+    if (params.amx || rnl_narrow_multiplies(lowering->planner, lowering->context.node))
+        return RNL_OK;
     TRY(rnl_conv_prefers_strassen(lowering->list->device, &params, &from, &window, &to, &strassen));
     if (strassen)
         *out_packing = turned ? RNL_PACKING_STRASSEN : RNL_PACKING_STRASSEN_MATRIX;
@@ -126,23 +134,30 @@ static rnl_status convolve_rows(rnl_lowering *lowering, bool turned, rnl_packing
     const size_t rank = source->rank < 3 ? 3 : source->rank;
     rnl_conv_params params = params_of_rank(rank);
     rnl_view scratch;
-    params.pairs = weight->dtype == RNL_U32;
+    params.pairs = rnl_packing_is_pairs(packing);
+    params.amx = rnl_packing_amx_parts(packing);
     for (size_t i = 0; chain && i < chain->operand_count; i++)
         chain->operands[i] = as_image(&chain->operands[i], rank);
     params.chain = chain;
     params.strassen = rnl_packing_is_strassen(packing);
     const rnl_view from = as_image(source, rank), to = as_image(target, rank), window = as_window(weight, turned, rank);
-    if (params.strassen)
+    if (params.strassen || params.amx)
         TRY(rnl_lower_conv_memory(lowering, &params, &from, &window, bias, &to, &scratch));
     return rnl_op_conv(lowering->list, &params, &from, &window, bias, &to);
 }
 
-/* The same as bfloat16. */
-static rnl_status lower_narrow_rows(rnl_lowering *lowering, rnl_view *out_view)
+/* Where the model multiplies bfloat16: rows as they are stored, for matrix tiles, or as bfloat16, of which pairs are
+ * read. */
+static rnl_status lower_narrow_rows(rnl_lowering *lowering, bool turned, int64_t columns, rnl_packing *packing,
+                                    rnl_view *out_view)
 {
     const uint32_t value = lowering->context.node->inputs[0];
     TRY(rnl_lower_stored(lowering, value, RNL_LAYOUT_ANY, out_view));
     size_t last = out_view->rank - 1;
+    if (out_view->stride[last] == 1)
+        TRY(choose_packing(lowering, turned, out_view, columns, packing));
+    if (rnl_packing_amx_parts(*packing))
+        return RNL_OK;
     bool fits = out_view->stride[last] == 1 && out_view->offset % 2 == 0;
     for (size_t i = 0; i < last; i++)
         fits = fits && (out_view->stride[i] % 2 == 0 || out_view->shape[i] <= 1);
@@ -158,8 +173,8 @@ static rnl_status lower_as_convolution(rnl_lowering *lowering)
     rnl_chain *chain = NULL;
     if (rnl_narrow_multiplies(lowering->planner, lowering->context.node)) {
         packing = turned ? RNL_PACKING_TURNED_PAIRS : RNL_PACKING_MATRIX_PAIRS;
-        turned = true; /* as pairs are always described */
-        TRY(lower_narrow_rows(lowering, &source));
+        TRY(lower_narrow_rows(lowering, turned, columns, &packing, &source));
+        turned = turned || rnl_packing_is_pairs(packing); /* as pairs are always described */
     } else {
         TRY(lower_rows(lowering, &source));
         TRY(choose_packing(lowering, turned, &source, columns, &packing));

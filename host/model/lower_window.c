@@ -51,6 +51,16 @@ rnl_status rnl_lower_conv_memory(rnl_lowering *lowering, rnl_conv_params *params
     return RNL_OK;
 }
 
+rnl_status rnl_lower_prefers_amx(const rnl_lowering *lowering, rnl_conv_params *params, const rnl_view *source,
+                                 const rnl_view *weight, const rnl_view *target)
+{
+    bool prefers = false;
+    params->amx = rnl_narrow_multiplies(lowering->planner, lowering->context.node) ? 1 : 3;
+    TRY(rnl_conv_prefers_amx(lowering->list->device, params, source, weight, target, &prefers));
+    params->amx = prefers ? params->amx : 0;
+    return RNL_OK;
+}
+
 /* Of float64, which packs no weights and ends with nothing. */
 static rnl_status lower_direct(rnl_lowering *lowering, rnl_conv_params *params, bool transposed)
 {
@@ -71,6 +81,9 @@ static rnl_status choose_weights(rnl_lowering *lowering, rnl_conv_params *params
     rnl_view weights = {.slot = RNL_NO_SLOT, .dtype = weight->dtype, .rank = weight->rank};
     memcpy(weights.shape, weight->shape, sizeof weights.shape);
     const rnl_view result = rnl_view_channels_last(RNL_NO_SLOT, target->dtype, target->rank, target->shape);
+    TRY(rnl_lower_prefers_amx(lowering, params, source, &weights, &result));
+    if (params->amx)
+        return RNL_OK;
     TRY(rnl_conv_prefers_winograd(lowering->list->device, params, source, &weights, &result, &params->winograd));
     return params->winograd ? RNL_OK
                             : rnl_conv_prefers_strassen(lowering->list->device, params, source, &weights, &result,
@@ -88,9 +101,9 @@ static rnl_status choose_narrow(rnl_lowering *lowering, rnl_conv_params *params,
     TRY(rnl_lower_stored(lowering, node->inputs[0], RNL_LAYOUT_CHANNELS_LAST, source));
     params->pairs = rnl_conv_prefers_pairs(lowering->list->device, params, source, &weights);
     TRY(choose_weights(lowering, params, source));
-    params->pairs = params->pairs && !params->winograd;
+    params->pairs = params->pairs && !params->winograd && !params->amx;
     params->strassen = params->strassen && !params->pairs;
-    if (params->winograd)
+    if (params->winograd || params->amx)
         return RNL_OK;
     return rnl_lower_value_as(lowering, node->inputs[0], RNL_LAYOUT_CHANNELS_LAST, params->pairs ? RNL_BF16 : RNL_F32,
                               source);
@@ -141,6 +154,8 @@ static rnl_status lower_convolution(rnl_lowering *lowering, const rnl_window *wi
         packing = params.winograd ? RNL_PACKING_CONV_WINOGRAD : RNL_PACKING_CONV_PAIRS;
     if (params.strassen)
         packing = RNL_PACKING_STRASSEN;
+    if (params.amx)
+        packing = params.amx == 1 ? RNL_PACKING_AMX_BF16 : RNL_PACKING_AMX;
     TRY(rnl_lower_anchor_weights(lowering, packing, window->groups, &weight, &bias));
     TRY(rnl_lower_result(lowering, RNL_LAYOUT_CHANNELS_LAST, &target, &chain));
     params.chain = chain;

@@ -20,6 +20,10 @@ typedef enum rnl_packing {
     RNL_PACKING_MATRIX_TURNED,   /* N x K, the same */
     RNL_PACKING_STRASSEN,        /* rnl_conv_strassen_layout of a convolution's weights, or of N x K … */
     RNL_PACKING_STRASSEN_MATRIX, /* … and of K x N */
+    RNL_PACKING_AMX,             /* rnl_conv_amx_layout in three parts, of a convolution's weights, or of N x K … */
+    RNL_PACKING_AMX_MATRIX,      /* … and of K x N */
+    RNL_PACKING_AMX_BF16,        /* in one part, of the former … */
+    RNL_PACKING_AMX_BF16_MATRIX, /* … and of the latter */
     RNL_PACKING_TURNED,          /* …, K as a matrix K x …; halves as float32 */
     RNL_PACKING_BYTES,           /* K x N of 8 bits, as rnl_op_qgemm reads it best */
     RNL_PACKING_BYTES_TURNED,    /* N x K, the same */
@@ -128,12 +132,21 @@ static inline bool rnl_packing_is_vector(rnl_packing packing)
 static inline bool rnl_packing_is_transposed(rnl_packing packing)
 {
     return packing == RNL_PACKING_CONV_TRANSPOSE || packing == RNL_PACKING_MATRIX ||
-           packing == RNL_PACKING_MATRIX_PAIRS || packing == RNL_PACKING_STRASSEN_MATRIX;
+           packing == RNL_PACKING_MATRIX_PAIRS || packing == RNL_PACKING_STRASSEN_MATRIX ||
+           packing == RNL_PACKING_AMX_MATRIX || packing == RNL_PACKING_AMX_BF16_MATRIX;
 }
 
 static inline bool rnl_packing_is_strassen(rnl_packing packing)
 {
     return packing == RNL_PACKING_STRASSEN || packing == RNL_PACKING_STRASSEN_MATRIX;
+}
+
+/* For matrix tiles: parts of a number; 0: not for them. */
+static inline int64_t rnl_packing_amx_parts(rnl_packing packing)
+{
+    if (packing < RNL_PACKING_AMX || packing > RNL_PACKING_AMX_BF16_MATRIX)
+        return 0;
+    return packing <= RNL_PACKING_AMX_MATRIX ? 3 : 1;
 }
 
 /* Of bfloat16, from a constant of float32. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/conv.h"
+#include "ops/conv_amx.h"
 #include "ops/conv_depthwise.h"
 #include "ops/conv_pairs.h"
 #include "ops/conv_panel.h"
@@ -72,6 +73,7 @@ static rnl_status append_portable(rnl_step_list *list, const char *name, const v
 }
 
 static const rnl_implementation implementations[] = {
+    {"conv:amx", rnl_conv_amx_applies, rnl_conv_amx_pays, rnl_conv_amx_append},
     {"conv:winograd", rnl_conv_winograd_applies, rnl_conv_winograd_pays, rnl_conv_winograd_append},
     {"conv:strassen", rnl_conv_strassen_applies, rnl_conv_strassen_pays, rnl_conv_strassen_append},
     {"conv:depthwise", rnl_conv_depthwise_applies, NULL, rnl_conv_depthwise_append},
@@ -80,8 +82,9 @@ static const rnl_implementation implementations[] = {
     {"conv:portable", NULL, NULL, append_portable},
 };
 #define IMPLEMENTATIONS (sizeof implementations / sizeof *implementations)
-#define WINOGRAD 0 /* the first two */
-#define STRASSEN 1
+#define AMX 0 /* the first three */
+#define WINOGRAD 1
+#define STRASSEN 2
 
 /* What the choice goes by: in deterministic plans one image of the batch. */
 static const rnl_implementation *choose(const rnl_device *device, const rnl_conv_problem *problem)
@@ -107,7 +110,9 @@ rnl_status rnl_conv_scratch(const rnl_device *device, const rnl_conv_params *par
         return RNL_OK;
     problem.scratch = &plenty;
     const rnl_implementation *chosen = choose(device, &problem);
-    if (problem.winograd)
+    if (problem.amx)
+        *out_floats = rnl_conv_amx_scratch(device, &problem);
+    else if (problem.winograd)
         *out_floats = rnl_conv_winograd_scratch(device, &problem);
     else if (problem.strassen)
         *out_floats = rnl_conv_strassen_scratch(device, &problem);
@@ -116,7 +121,7 @@ rnl_status rnl_conv_scratch(const rnl_device *device, const rnl_conv_params *par
     return RNL_OK;
 }
 
-/* Whether `wanted` is chosen where the weights' form, winograd or strassen, allows it. */
+/* Whether `wanted` is chosen where the weights' form, amx, winograd or strassen, allows it. */
 static rnl_status would_choose(const rnl_device *device, const rnl_conv_params *params, const rnl_view *src,
                                const rnl_view *weight, const rnl_view *dst, size_t wanted, bool *out_chosen)
 {
@@ -126,6 +131,7 @@ static rnl_status would_choose(const rnl_device *device, const rnl_conv_params *
     *out_chosen = false;
     wish.chain = NULL;
     wish.winograd = wish.strassen = wish.pairs = false;
+    wish.amx = 0;
     wish.scratch = &plenty;
     image.dtype = weight->dtype; /* for Winograd's way bfloat16 would do as well */
     TRY(rnl_conv_describe(&wish, false, &image, weight, NULL, dst, &problem));
@@ -134,6 +140,7 @@ static rnl_status would_choose(const rnl_device *device, const rnl_conv_params *
     problem.winograd = wanted == WINOGRAD;
     problem.strassen = wanted == STRASSEN;
     problem.pairs = params->pairs;
+    problem.amx = wanted == AMX ? params->amx : 0;
     *out_chosen = choose(device, &problem) == &implementations[wanted];
     return RNL_OK;
 }
@@ -155,6 +162,15 @@ rnl_status rnl_conv_prefers_strassen(const rnl_device *device, const rnl_conv_pa
                : RNL_OK;
 }
 
+rnl_status rnl_conv_prefers_amx(const rnl_device *device, const rnl_conv_params *params, const rnl_view *src,
+                                const rnl_view *weight, const rnl_view *dst, bool *out_prefers)
+{
+    *out_prefers = false;
+    return weight->dtype == RNL_F32 && rnl_conv_amx_takes(params->amx, weight->rank, weight->shape, params->groups)
+               ? would_choose(device, params, src, weight, dst, AMX, out_prefers)
+               : RNL_OK;
+}
+
 rnl_status rnl_op_conv(rnl_step_list *list, const rnl_conv_params *params, const rnl_view *src, const rnl_view *weight,
                        const rnl_view *bias, const rnl_view *dst)
 {
@@ -165,6 +181,8 @@ rnl_status rnl_op_conv(rnl_step_list *list, const rnl_conv_params *params, const
     /* Nothing else reads these weights. */
     if (problem.pairs)
         return rnl_implementation_append(pairs, 1, NULL, list, &problem);
+    if (problem.amx)
+        return rnl_implementation_append(&implementations[AMX], 1, "amx", list, &problem);
     if (problem.winograd)
         return rnl_implementation_append(&implementations[WINOGRAD], 1, "winograd", list, &problem);
     if (problem.strassen)

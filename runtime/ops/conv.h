@@ -18,6 +18,7 @@ typedef struct rnl_conv_params {
     bool winograd; /* weights are as rnl_conv_winograd_layout says, scratch is there: rnl_conv_prefers_winograd */
     bool pairs;    /* weights are as rnl_conv_pairs_layout says, src is bfloat16: rnl_conv_prefers_pairs */
     bool strassen; /* the same by rnl_conv_strassen_layout and rnl_conv_prefers_strassen */
+    int64_t amx;   /* parts of a number, where weights are as rnl_conv_amx_layout says: rnl_conv_prefers_amx; else 0 */
 } rnl_conv_params;
 
 /*
@@ -76,6 +77,18 @@ RNL_API void rnl_conv_strassen_layout(bool transposed, uint32_t slot, size_t ran
 /* As rnl_conv_pack. */
 RNL_API void rnl_conv_strassen_pack(bool transposed, const int64_t *shape, const float *source, const double *factors,
                                     float *target);
+/*
+ * For x86's matrix tiles (AMX), in one group of up to two spatial dimensions: bfloat16, in one part of each number, or
+ * in three that are float32's 24 bits. With three the largest six of nine products of parts are added up in float32, so
+ * errors are those of float32 sums, as in Henry, Tang and Heinecke, "Leveraging the bfloat16 Artificial Intelligence
+ * Datatype For Higher-Precision Computations" (2019). Numbers below 1e-33 lose bits, since parts below 1.2e-38 are
+ * zeros; NaN, an infinity or more than 3.38e38 in a pixel or a weight makes NaN of all results that read it, and in a
+ * pixel also of what its products with zeros are added to. Source and factors are float32 and float64.
+ */
+RNL_API void rnl_conv_amx_layout(int64_t parts, bool transposed, uint32_t slot, size_t rank, const int64_t *shape,
+                                 rnl_view *out_view, int64_t *out_elements);
+RNL_API void rnl_conv_amx_pack(int64_t parts, bool transposed, size_t rank, const int64_t *shape, const void *source,
+                               const double *factors, uint32_t *target);
 /* rnl_conv_pack on the device: `weight` in any strides into dense memory of the layout's elements. */
 RNL_API RNL_NODISCARD rnl_status rnl_op_conv_pack(rnl_step_list *list, bool transposed, int64_t groups,
                                                   const rnl_view *weight, const rnl_view *dst);
@@ -83,9 +96,9 @@ RNL_API RNL_NODISCARD rnl_status rnl_op_conv_pack(rnl_step_list *list, bool tran
 /*
  * src N x C x spatial…, weight as rnl_conv_weight_layout says and of src's type, bias [M] or RNL_NO_SLOT, dst N x M x
  * spatial…. The channel stride of src and dst is 1, the others are free. f32, f16, bf16 storage, f32 accumulation.
- * Implementations, best first: conv:bf16, conv:winograd, conv:strassen (CPUs; their own weights), conv:depthwise,
- * conv:tiled (GPUs; scratch for sums in parts), conv:panel, conv:portable; conv-transpose:panel (CPUs, a step for each
- * phase), conv-transpose:portable.
+ * Implementations, best first: conv:bf16, conv:amx, conv:winograd, conv:strassen (CPUs; their own weights),
+ * conv:depthwise, conv:tiled (GPUs; scratch for sums in parts), conv:panel, conv:portable; conv-transpose:panel (CPUs,
+ * a step for each phase), conv-transpose:portable.
  */
 RNL_API RNL_NODISCARD rnl_status rnl_op_conv(rnl_step_list *list, const rnl_conv_params *params, const rnl_view *src,
                                              const rnl_view *weight, const rnl_view *bias, const rnl_view *dst);
@@ -104,6 +117,10 @@ RNL_API RNL_NODISCARD rnl_status rnl_conv_prefers_winograd(const rnl_device *dev
 RNL_API RNL_NODISCARD rnl_status rnl_conv_prefers_strassen(const rnl_device *device, const rnl_conv_params *params,
                                                            const rnl_view *src, const rnl_view *weight,
                                                            const rnl_view *dst, bool *out_prefers);
+/* params.amx are the parts. */
+RNL_API RNL_NODISCARD rnl_status rnl_conv_prefers_amx(const rnl_device *device, const rnl_conv_params *params,
+                                                      const rnl_view *src, const rnl_view *weight, const rnl_view *dst,
+                                                      bool *out_prefers);
 
 /*
  * True where the device can: for constant weights, of which only the shape (M x C / groups x …) is looked at. Of a src

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/conv_problem.h"
 #include "base/memory.h"
+#include "ops/conv_amx.h"
 #include "ops/conv_pairs.h"
 #include "ops/conv_strassen.h"
 #include "ops/conv_weight.h"
@@ -32,6 +33,9 @@ static rnl_status check_form(const rnl_conv_params *params, const rnl_view *weig
 {
     if (params->strassen && !rnl_conv_strassen_takes(weight->rank, weight->shape, params->groups, weight->dtype))
         return FAIL(RNL_INVALID_ARGUMENT, "weights for Strassen's algorithm in a convolution that has none");
+    if (params->amx &&
+        (weight->dtype != RNL_U32 || !rnl_conv_amx_takes(params->amx, weight->rank, weight->shape, params->groups)))
+        return FAIL(RNL_INVALID_ARGUMENT, "weights for matrix tiles in a convolution that has none");
     bool fits = params->spatial == 2 && params->groups == 1 && weight->dtype == RNL_F32;
     for (size_t i = 0; fits && i < 2; ++i)
         fits = weight->shape[i + 2] == 3 && params->stride[i] == 1 && params->dilation[i] == 1;
@@ -69,7 +73,7 @@ static rnl_status check_types(const rnl_conv_params *params, bool transposed, co
     if (!is_storage(src->dtype) || !is_storage(dst->dtype) || (rnl_view_exists(bias) && !is_storage(bias->dtype)))
         return FAIL(RNL_UNIMPLEMENTED, "convolution of %s into %s; float32, float16 and bfloat16 are supported",
                     rnl_dtype_name(src->dtype), rnl_dtype_name(dst->dtype));
-    if (weight->dtype != src->dtype && !params->pairs && !may_mix(params, transposed, src, weight))
+    if (weight->dtype != src->dtype && !params->pairs && !params->amx && !may_mix(params, transposed, src, weight))
         return FAIL(RNL_INVALID_ARGUMENT, "convolution of %s with weights of %s", rnl_dtype_name(src->dtype),
                     rnl_dtype_name(weight->dtype));
     return RNL_OK;
@@ -157,6 +161,10 @@ static rnl_status find_weights(rnl_conv_problem *problem, const rnl_conv_params 
         layout = (rnl_conv_layout){
             .tap_stride = strassen.block_stride, .panel_stride = strassen.pair_stride, .elements = strassen.elements};
     }
+    if (problem->amx) {
+        const rnl_amx_layout amx = rnl_amx_find_layout(problem->amx, problem->transposed, weight->rank, weight->shape);
+        layout = (rnl_conv_layout){.panel_stride = amx.block_stride, .elements = amx.elements};
+    }
     if (__builtin_add_overflow(layout.elements, weight->offset, &end) || end > INT64_MAX / 16)
         return FAIL(RNL_INVALID_ARGUMENT, "convolution's weights exceed the address space");
     problem->depthwise = layout.depthwise;
@@ -239,6 +247,7 @@ rnl_status rnl_conv_describe(const rnl_conv_params *params, bool transposed, con
     problem.winograd = params->winograd;
     problem.pairs = params->pairs;
     problem.strassen = params->strassen;
+    problem.amx = params->amx;
     problem.scratch = rnl_view_exists(params->scratch) ? params->scratch : NULL;
     TRY(rnl_views_check((const rnl_view *[]){src, weight, bias, dst}, 4, &problem.index64));
     problem.batch = src->shape[0];

@@ -12,9 +12,9 @@ void rnl_conv_add_defines(rnl_step_builder *step, const rnl_conv_problem *proble
     rnl_step_type(step, "T_BIAS", rnl_view_exists(problem->bias) ? problem->bias->dtype : absent);
     rnl_step_type(step, "T_DST", problem->dst->dtype);
     const bool mixed = problem->src->dtype == RNL_BF16 && problem->weight->dtype == RNL_F32;
-    if (mixed)
-        rnl_step_type(step, "T_WEIGHT", RNL_F32);
-    if ((problem->weight->dtype == RNL_F32 || problem->pairs) && problem->dst->dtype == RNL_BF16 &&
+    if (mixed || problem->amx)
+        rnl_step_type(step, "T_WEIGHT", problem->weight->dtype);
+    if ((problem->weight->dtype == RNL_F32 || problem->pairs || problem->amx) && problem->dst->dtype == RNL_BF16 &&
         rnl_device_runs(step->list->device, RNL_INSTRUCTION_BF16))
         rnl_step_define(step, "HARDWARE_BF16");
     rnl_step_define(step, "V=%lld -DP=%lld", (long long)tile->vector, (long long)tile->pixels);

@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "device/buffer.h"
 #include "device/enumerate.h"
+#include "ops/amx.h"
 #include "ops/execute.h"
 #include "ops/implementation.h"
 #include "ops/step_build.h"
@@ -47,6 +48,8 @@ static bool may_have(const rnl_device *device, rnl_instruction which)
         return is_pocl(device) && device->vector_width == LANES && __builtin_cpu_supports("avx512bw");
     if (which == RNL_INSTRUCTION_BF16)
         return is_pocl(device) && device->vector_width == LANES && __builtin_cpu_supports("avx512bf16");
+    if (which == RNL_INSTRUCTION_AMX_BF16 || which == RNL_INSTRUCTION_AMX_INT8)
+        return is_pocl(device) && device->vector_width == LANES && rnl_amx_request(which == RNL_INSTRUCTION_AMX_INT8);
 #endif
     if (which == RNL_INSTRUCTION_DP4A)
         return device->info.type == RNL_DEVICE_GPU && strcmp(device->info.platform, "NVIDIA CUDA") == 0;
@@ -57,6 +60,7 @@ static bool may_have(const rnl_device *device, rnl_instruction which)
 typedef struct trial {
     uint32_t x[LANES], y[LANES], addend[LANES], sum[LANES];
 } trial;
+#define TILES_BYTES (3 * 1024) /* of AMX: two factors and sums */
 
 /* Values whose products and sums leave 16 bits, and one sum that wraps. */
 static void fill_bytes(trial *t, uint32_t expected[LANES])
@@ -97,19 +101,20 @@ static void fill_floats(trial *t, uint32_t expected[LANES])
 }
 
 static rnl_status run(rnl_stream *stream, rnl_kernel_set *set, rnl_step_list *list, rnl_instruction which,
-                      rnl_buffer *buffer, trial *t)
+                      rnl_buffer *buffer, rnl_buffer *tiles, trial *t)
 {
     static const size_t one[3] = {1, 1, 1};
-    const rnl_slot_memory slot = {.memory = buffer->memory};
+    const rnl_slot_memory slots[2] = {{.memory = buffer->memory}, {.memory = tiles->memory}};
     rnl_step_builder step;
     rnl_step_begin(&step, list, "instruction", false);
     rnl_step_define(&step, "%s", defines[which]);
     rnl_step_slot(&step, 0);
+    rnl_step_slot(&step, 1);
     rnl_step_range(&step, 1, one, one);
     rnl_step_writes(&step, 0);
     TRY(rnl_step_end(&step, "instruction.cl", "instruction"));
     TRY(rnl_stream_write(stream, buffer, 0, t, sizeof *t));
-    TRY(rnl_step_enqueue(stream, set, list, 0, &slot, 1));
+    TRY(rnl_step_enqueue(stream, set, list, 0, slots, 2));
     TRY(rnl_stream_read(stream, t, buffer, 0, sizeof *t));
     return rnl_stream_synchronize(stream);
 }
@@ -119,12 +124,12 @@ static rnl_status try_now(rnl_device *device, rnl_instruction which, bool *out_r
     rnl_status status = RNL_OK;
     rnl_stream *stream = NULL;
     rnl_kernel_set *set = NULL;
-    rnl_buffer *buffer = NULL;
+    rnl_buffer *buffer = NULL, *tiles = NULL;
     rnl_step_list list;
     trial t = {.sum = {0}};
     uint32_t expected[LANES];
     *out_right = false;
-    if (which == RNL_INSTRUCTION_BF16)
+    if (which == RNL_INSTRUCTION_BF16 || which == RNL_INSTRUCTION_AMX_BF16)
         fill_floats(&t, expected);
     else
         fill_bytes(&t, expected);
@@ -132,11 +137,13 @@ static rnl_status try_now(rnl_device *device, rnl_instruction which, bool *out_r
     GOTO(rnl_stream_create(device, &stream));
     GOTO(rnl_kernel_set_create(device, &set));
     GOTO(rnl_buffer_create(device, RNL_MEMORY_DEVICE, sizeof t, &buffer));
-    GOTO(run(stream, set, &list, which, buffer, &t));
+    GOTO(rnl_buffer_create(device, RNL_MEMORY_DEVICE, TILES_BYTES, &tiles));
+    GOTO(run(stream, set, &list, which, buffer, tiles, &t));
     *out_right = memcmp(t.sum, expected, sizeof expected) == 0;
 done:
     if (status != RNL_OK && stream && rnl_stream_synchronize(stream) != RNL_OK)
         rnl_log(RNL_LOG_DEBUG, "trying %s on %s left its stream failed", names[which], device->info.name);
+    rnl_buffer_release(tiles);
     rnl_buffer_release(buffer);
     rnl_kernel_set_release(set);
     rnl_stream_release(stream);

@@ -15,6 +15,8 @@
     X(MADD8, "MADD=8")          /* vpmaddwd on 8 lanes */ \
     X(MADD16, "MADD=16")        /* and on 16 */ \
     X(BF16, "BF16")             /* vdpbf16ps on 16 lanes */ \
+    X(AMX_BF16, "AMX_BF16")     /* tdpbf16ps: tiles of 16 by 16 sums */ \
+    X(AMX_INT8, "AMX_INT8")     /* tdpbusd, and tdpbssd, which comes with it */ \
     X(DP4A, "DP4A")             /* of NVIDIA's GPUs */ \
     X(DOT, "DOT -cl-std=CL3.0") /* cl_khr_integer_dot_product */
 /* clang-format on */

@@ -125,6 +125,21 @@ static rnl_view pack_strassen(const op_tensor *weight)
     return view;
 }
 
+static rnl_view pack_amx(const conv_run *run)
+{
+    const rnl_view *weight = &run->weight->view;
+    rnl_view view;
+    int64_t elements = 0;
+    rnl_conv_amx_layout(run->test.amx, false, 0, weight->rank, weight->shape, &view, &elements);
+    op_tensor *packed = op_tensor_create(RNL_U32, 1, &elements, OP_ROW_MAJOR);
+    rnl_conv_amx_pack(run->test.amx, false, weight->rank, weight->shape,
+                      run->weight->data + (size_t)weight->offset * sizeof(float), NULL,
+                      (uint32_t *)(void *)packed->data + packed->view.offset);
+    view.slot = packed->view.slot;
+    view.offset = packed->view.offset;
+    return view;
+}
+
 /* The weights as the model has them; only their packed copy is used by the device, which makes it itself or not. */
 static rnl_view pack_weights(const conv_run *run)
 {
@@ -208,7 +223,8 @@ static void scatter_channels(conv_run *run, const int64_t *src_at, const int64_t
             w_at[0] = test->transposed ? c : m;
             w_at[1] = test->transposed ? j : c % group_channels;
             const double w = op_get(run->weight, w_at).f;
-            run->expected[(src_at[0] * test->filters + m) * pixels + to] += x * (test->pairs ? to_bf16(w) : w);
+            run->expected[(src_at[0] * test->filters + m) * pixels + to] +=
+                x * (test->pairs || test->amx == 1 ? to_bf16(w) : w);
         }
     }
 }
@@ -277,7 +293,8 @@ static void create_tensors(conv_run *run)
     int64_t shape[5];
     weight_shape(test, shape);
     run->src = create_source(test);
-    run->weight = op_tensor_create(test->pairs ? RNL_F32 : test->dtype, test->spatial + 2, shape, OP_ROW_MAJOR);
+    run->weight =
+        op_tensor_create(test->pairs || test->amx ? RNL_F32 : test->dtype, test->spatial + 2, shape, OP_ROW_MAJOR);
     run->dst = create_image(test, test->dtype, test->filters, run->out);
     if (test->wide)
         run->src->view.stride[0] = INT64_C(1) << 40;
@@ -373,9 +390,11 @@ void conv_case_run(const conv_case *given)
     params.winograd = test->winograd;
     params.pairs = test->pairs;
     params.strassen = test->strassen;
+    params.amx = test->amx;
     const rnl_view weight = test->winograd   ? pack_winograd(run.weight)
                             : test->pairs    ? pack_pairs(&run)
                             : test->strassen ? pack_strassen(run.weight)
+                            : test->amx      ? pack_amx(&run)
                                              : pack_weights(&run);
     const rnl_view *bias = run.bias ? &run.bias->view : NULL;
     if (!test->transposed)

@@ -28,8 +28,9 @@ typedef struct conv_case {
     unsigned chain;                           /* CONV_CHAIN_…; 0: no chain */
     bool winograd;                            /* the weights are for Winograd's way */
     bool pairs;                               /* src is BF16, the weights F32 that are packed as pairs of BF16 */
-    bool mixed;                               /* src alone is BF16 */
+    bool mixed;                               /* src alone is BF16 (with amx: the weights F32 that are packed) */
     bool strassen;                            /* … for Strassen's algorithm */
+    int64_t amx;                              /* … for matrix tiles, in so many parts */
     const char *implementation;               /* that is expected, but for emulated devices; NULL: any */
 } conv_case;
 

@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: Apache-2.0
+// Convolution by x86's matrix tiles (amx.clh), one work-item a work-group. Factors are bfloat16: one part of each number, or
+// three, whose sum it is (8 + 8 + 8 bits). Of the nine products of parts the six largest are added up; the others are less than
+// 2^-25 of the whole, so results are float32's.
+//
+// A work-item takes bands of an image. Of each it makes a picture of its own, padded and in parts: a plane for each part of 32
+// channels, of 64 bytes a position. So a tile's rows are pixels that follow each other, wherever the tap. Sums of 2 by 16 pixels
+// and 32 channels stay in tiles while all taps and channels pass.
+//
+// gpu: never
+// Defines: those of conv.clh, V=16, P=1; MODEL: see amx.clh; and
+//   NUMBER  parts of a number: 1 or 3
+// check: -DT_SRC=F32 -DT_BIAS=F32 -DT_DST=F32 -DV=16 -DP=1 -DNUMBER=3 -DMODEL
+// check: -DT_SRC=BF16 -DT_WEIGHT=U32 -DT_BIAS=F32 -DT_DST=BF16 -DV=16 -DP=1 -DNUMBER=1 -DMODEL -DINDEX64
+// check: -DT_SRC=F32 -DT_BIAS=F32 -DT_DST=F32 -DV=16 -DP=1 -DNUMBER=3 -DMODEL -DSTAGES=2 -DS1=OP_ADD(v0,y0) -DS2=OP_RELU(v1) -DOPERANDS=1 -DT_Y0=F32 -DY0_STEP=1
+#include "conv.clh"
+#include "amx.clh"
+
+#define CHUNK 32 // channels of a tile's row
+#define BLOCK 32 // output channels that are computed together
+#define TILE_SHORTS 512
+#define SUM_FLOATS (2 * TILE_ROWS * BLOCK)
+
+// What a work-item has memory for: sums, then planes.
+typedef struct picture {
+    __global float *sums;
+    __global ushort *planes;
+    int rows, columns;     // positions
+    int first_h, first_w;  // of the results
+    int height, width;     // of the results
+    int step_h, step_w;    // from position to position, in the image
+    long plane;            // shorts
+} picture;
+
+// ---- numbers in parts -------------------------------------------------------------------------------------------------
+
+typedef ushort16 loose_shorts __attribute__((aligned(2)));
+typedef uint16 loose_integers __attribute__((aligned(2)));
+
+#if NUMBER == 1
+static inline void store_parts(__global ushort *to, long plane, float16 low, float16 high)
+{
+    (void)plane;
+    *(__global loose_shorts *)to = bf16_from_float16(low);
+    *(__global loose_shorts *)(to + 16) = bf16_from_float16(high);
+}
+#else
+// Half away from zero: the rest has 16 bits then, and the rest of that 8.
+static inline uint16 upper_part(float16 value)
+{
+    return (as_uint16(value) + 0x8000u) & 0xffff0000u;
+}
+
+static inline void store_part(__global ushort *to, uint16 low, uint16 high)
+{
+#ifdef MODEL
+    *(__global loose_shorts *)to = convert_ushort16(low >> 16);
+    *(__global loose_shorts *)(to + 16) = convert_ushort16(high >> 16);
+#else
+    uint16 both;
+    __asm__("vcvtne2ps2bf16 %1,%2,%0" : "=v"(both) : "v"(low), "v"(high));
+    *(__global loose_integers *)to = both;
+#endif
+}
+
+static inline void store_parts(__global ushort *to, long plane, float16 low, float16 high)
+{
+    for (int part = 0; part < NUMBER; part++) {
+        const uint16 a = upper_part(low), b = upper_part(high);
+        store_part(to + part * plane, a, b);
+        low -= as_float16(a);
+        high -= as_float16(b);
+    }
+}
+#endif
+
+static inline void store_zeros(__global ushort *to, long plane, int chunks)
+{
+    for (int i = 0; i < chunks * NUMBER; i++)
+        for (int j = 0; j < CHUNK; j += 16)
+            *(__global loose_shorts *)(to + i * plane + j) = (ushort16)(ushort)0;
+}
+
+// All channels of a position.
+static inline void copy_pixel(__global const STORAGE(T_SRC) *from, int channels, __global ushort *to, long plane)
+{
+    int c = 0;
+    for (; c + CHUNK <= channels; c += CHUNK, to += NUMBER * plane)
+        store_parts(to, plane, LOADV(T_SRC, 16, from, c), LOADV(T_SRC, 16, from, c + 16));
+    if (c < channels) {
+        float16 low = 0.0f, high = 0.0f;
+        const int rest = channels - c;
+        if (rest >= 16)
+            low = LOADV(T_SRC, 16, from, c);
+        else
+            LOAD_FIRST(T_SRC, 16, from, c, low, rest);
+        if (rest > 16)
+            LOAD_FIRST(T_SRC, 16, from, c + 16, high, rest - 16);
+        store_parts(to, plane, low, high);
+    }
+}
+
+// Positions outside of the image are zeros.
+static inline void make_picture(const picture *p, __global const STORAGE(T_SRC) *src, int4 src_size, int4 stride, int4 pad,
+                                idx4_t src_stride)
+{
+    const int chunks = (src_size.w + CHUNK - 1) / CHUNK;
+    for (int y = 0; y < p->rows; y++) {
+        const int h = p->first_h * stride.y - pad.y + y * p->step_h;
+        __global ushort *to = p->planes + (long)y * p->columns * CHUNK;
+        for (int x = 0; x < p->columns; x++, to += CHUNK) {
+            const int w = p->first_w * stride.z - pad.z + x * p->step_w;
+            if (h >= 0 && h < src_size.y && w >= 0 && w < src_size.z)
+                copy_pixel(src + ((idx_t)h * src_stride.z + (idx_t)w * src_stride.w), src_size.w, to, p->plane);
+            else
+                store_zeros(to, p->plane, chunks);
+        }
+    }
+}
+
+// ---- products ---------------------------------------------------------------------------------------------------------
+
+#define LOAD_A(part)                                                                                                   \
+    TILE_LOAD(4, first + (part)*plane, step);                                                                          \
+    TILE_LOAD(5, second + (part)*plane, step)
+#define LOAD_B(part)                                                                                                   \
+    TILE_LOAD(6, weight + (part) * (2 * TILE_SHORTS), TILE_ROW_BYTES);                                                 \
+    TILE_LOAD(7, weight + ((part) * (2 * TILE_SHORTS) + TILE_SHORTS), TILE_ROW_BYTES)
+#define ADD_UPPER                                                                                                      \
+    TILE_ADD_BF16(0, 4, 6);                                                                                            \
+    TILE_ADD_BF16(1, 4, 7)
+#define ADD_LOWER                                                                                                      \
+    TILE_ADD_BF16(2, 5, 6);                                                                                            \
+    TILE_ADD_BF16(3, 5, 7)
+#define LOAD_A_ONE(part) TILE_LOAD(4, first + (part)*plane, step)
+// The smallest products first; each step loads one side anew.
+#if NUMBER == 1
+#define ADD_CHUNK(A, B, ADD)                                                                                           \
+    A(0);                                                                                                              \
+    B(0);                                                                                                              \
+    ADD;
+#else
+#define ADD_CHUNK(A, B, ADD)                                                                                           \
+    A(0);                                                                                                              \
+    B(2);                                                                                                              \
+    ADD;                                                                                                               \
+    B(1);                                                                                                              \
+    ADD;                                                                                                               \
+    A(1);                                                                                                              \
+    ADD;                                                                                                               \
+    B(0);                                                                                                              \
+    ADD;                                                                                                               \
+    A(2);                                                                                                              \
+    ADD;                                                                                                               \
+    A(0);                                                                                                              \
+    ADD;
+#endif
+#define ADD_BOTH                                                                                                       \
+    ADD_UPPER;                                                                                                         \
+    ADD_LOWER
+
+// The sums of two tiles of pixels, or of one, whose first positions these are, from all taps.
+static inline void multiply(const picture *p, int first_position, int second_position, bool both,
+                            __global const ushort *weight, int chunks, int4 taps, int4 dilation,
+                            long step TILES_PARAMETER)
+{
+    const long plane = p->plane, chunk = NUMBER * plane;
+    TILE_CLEAR(0);
+    TILE_CLEAR(1);
+    TILE_CLEAR(2);
+    TILE_CLEAR(3);
+    for (int kh = 0; kh < taps.y; kh++)
+        for (int kw = 0; kw < taps.z; kw++) {
+            const long tap = (long)(kh * dilation.y * p->columns + kw * dilation.z);
+            __global const ushort *first = p->planes + (first_position + tap) * CHUNK;
+            __global const ushort *second = p->planes + (second_position + tap) * CHUNK;
+            if (both)
+                for (int c = 0; c < chunks; c++) {
+                    ADD_CHUNK(LOAD_A, LOAD_B, ADD_BOTH)
+                    first += chunk;
+                    second += chunk;
+                    weight += NUMBER * 2 * TILE_SHORTS;
+                }
+            else
+                for (int c = 0; c < chunks; c++) {
+                    ADD_CHUNK(LOAD_A_ONE, LOAD_B, ADD_UPPER)
+                    first += chunk;
+                    weight += NUMBER * 2 * TILE_SHORTS;
+                }
+        }
+    TILE_STORE(0, p->sums, BLOCK * sizeof(float));
+    TILE_STORE(1, p->sums + 16, BLOCK * sizeof(float));
+    if (both) {
+        TILE_STORE(2, p->sums + TILE_ROWS * BLOCK, BLOCK * sizeof(float));
+        TILE_STORE(3, p->sums + TILE_ROWS * BLOCK + 16, BLOCK * sizeof(float));
+    }
+}
+
+// ---- results ----------------------------------------------------------------------------------------------------------
+
+#define TAKE_OPERAND(i) , __global const STORAGE(T_Y##i) *operand##i, idx_t offset_y##i, idx4_t stride_y##i
+#define PASS_OPERAND(i) , operand##i, offset_y##i, stride_y##i
+#define FIND_OPERAND(i) const idx_t at##i = OPERAND_AT(i, c);
+
+typedef float16 loose_floats __attribute__((aligned(4)));
+
+// One pixel's 32 sums, of which `count` are channels.
+static inline void store_pixel(__global const float *sums, __global STORAGE(T_DST) *dst, idx_t place,
+                               const float16 shift[2], int n, int h, int w, int m,
+                               int count CHAIN_SCALARS FOR_OPERANDS(TAKE_OPERAND))
+{
+    const int d = 0;
+    (void)n, (void)d, (void)h, (void)w;
+    UNROLL_SHORT_CHAIN
+    for (int j = 0; j < 2; j++) {
+        const int c = m + j * 16, rest = count - j * 16;
+        const FLOATV v0 = *(__global const loose_floats *)(sums + j * 16) + shift[j];
+        FOR_OPERANDS(FIND_OPERAND)
+        if (rest >= 16) {
+            LOAD_OPERANDS
+            CHAIN
+            STOREV(T_DST, 16, dst, place + c, CHAIN_RESULT);
+        } else if (rest > 0) {
+            LOAD_OPERANDS_PART(rest)
+            CHAIN
+            STORE_FIRST(T_DST, 16, dst, place + c, CHAIN_RESULT, rest);
+        }
+    }
+}
+
+// A tile's pixels follow each other in the band, whose rows are `period` positions long; those that are no results, and the
+// first `begin` ones, which another tile stores, are left out.
+static inline void store_tile(const picture *p, __global const float *sums, int first, int begin, int rows, int period,
+                              __global STORAGE(T_DST) *dst, idx_t image, idx4_t dst_stride, const float16 shift[2],
+                              int n, int m, int count CHAIN_SCALARS FOR_OPERANDS(TAKE_OPERAND))
+{
+    const int start = first + begin;
+    int y = start / period, x = start - y * period;
+    for (int i = begin; i < rows; i++, x++) {
+        if (x >= period) {
+            x -= period;
+            y++;
+        }
+        if (x >= p->width || y >= p->height)
+            continue;
+        const int h = p->first_h + y, w = p->first_w + x;
+        store_pixel(sums + i * BLOCK, dst, image + (idx_t)h * dst_stride.z + (idx_t)w * dst_stride.w, shift, n, h, w, m,
+                    count PASS_SCALARS FOR_OPERANDS(PASS_OPERAND));
+    }
+}
+
+// ---- bands ------------------------------------------------------------------------------------------------------------
+
+// A band's tiles: of one line of all its positions, or of a line for each row of it.
+typedef struct tile_lines {
+    int length, period; // of a line, of a row in it
+    int rows;           // of a tile
+    int tiles, count;   // of a line, of all lines
+    int to_next, to_row; // from result to result, in positions
+} tile_lines;
+
+static inline tile_lines find_lines(const picture *p, int4 shape, int to_next, int to_row)
+{
+    tile_lines lines;
+    lines.length = shape.w ? (p->height - 1) * p->columns + p->width : p->width;
+    lines.period = shape.w ? p->columns : p->width;
+    lines.rows = min(shape.x, lines.length);
+    lines.tiles = (lines.length + shape.x - 1) / shape.x;
+    lines.count = lines.tiles * (shape.w ? 1 : p->height);
+    lines.to_next = to_next;
+    lines.to_row = to_row;
+    return lines;
+}
+
+// Where tile t begins: its line, and its place there. The last tile of a line is moved back to be full.
+static inline int2 find_tile(const tile_lines *lines, int t, int rows)
+{
+    const int line = t / lines->tiles;
+    return (int2)(line, min((t - line * lines->tiles) * rows, max(lines->length - rows, 0)));
+}
+
+// 32 channels, from m on, of all results of a band.
+static inline void compute_block(const picture *p, const tile_lines *lines, int rows, __global const ushort *weight,
+                                 int chunks, int4 taps, int4 dilation, __global STORAGE(T_DST) *dst, idx_t image,
+                                 idx4_t dst_stride, const float16 shift[2], int n, int m,
+                                 int count CHAIN_SCALARS FOR_OPERANDS(TAKE_OPERAND) TILES_PARAMETER)
+{
+    for (int t = 0; t < lines->count; t += 2) {
+        const int last = min(t + 1, lines->count - 1);
+        const int2 first = find_tile(lines, t, rows), second = find_tile(lines, last, rows);
+        multiply(p, first.x * lines->to_row * p->columns + first.y * lines->to_next,
+                 second.x * lines->to_row * p->columns + second.y * lines->to_next, last > t, weight, chunks, taps,
+                 dilation, lines->to_next * TILE_ROW_BYTES PASS_TILES);
+        for (int i = t; i <= last; i++) {
+            const int2 at = i == t ? first : second;
+            store_tile(p, p->sums + (i - t) * TILE_ROWS * BLOCK, at.x * lines->period + at.y,
+                       (i - at.x * lines->tiles) * rows - at.y, lines->rows, lines->period, dst, image, dst_stride, shift,
+                       n, m, count PASS_SCALARS FOR_OPERANDS(PASS_OPERAND));
+        }
+    }
+}
+
+// own: where the memory begins, and how many shorts each work-item has. shape: rows of a tile, rows and columns of a band,
+// whether a tile may span rows of a band. The range is blocks of channels, stride.w a work-item, by bands, flags.w a work-item;
+// flags.z: bands. weight_stride.z: of a block.
+WORK convolve(__global ushort *memory, idx4_t own, int4 shape, CONV_ARGUMENTS, const int grid0, const int grid1)
+{
+    const int blocks = (dst_size.w + BLOCK - 1) / BLOCK, chunks = (src_size.w + CHUNK - 1) / CHUNK;
+    const int first_block = grid0 * stride.w, end_block = min(first_block + stride.w, blocks);
+    const int bands_down = (dst_size.y + shape.y - 1) / shape.y, bands_across = (dst_size.z + shape.z - 1) / shape.z;
+    const int first_band = grid1 * flags.w, end_band = min(first_band + flags.w, flags.z);
+    const int items_across = (blocks + stride.w - 1) / stride.w;
+    const int to_next = taps.z == 1 ? 1 : stride.z, to_row = taps.y == 1 ? 1 : stride.y;
+    __global ushort *mine = memory + (own.x + (grid1 * (idx_t)items_across + grid0) * own.y);
+    picture p;
+    p.sums = (__global float *)mine;
+    p.planes = mine + 2 * SUM_FLOATS;
+    p.step_h = taps.y == 1 ? stride.y : 1;
+    p.step_w = taps.z == 1 ? stride.z : 1;
+    TILES_BEGIN(shape.x)
+    for (int band = first_band; band < end_band; band++) {
+        idx_t rest = band;
+        const int across = (int)take_index(&rest, bands_across), down = (int)take_index(&rest, bands_down);
+        const int n = (int)rest;
+        p.first_h = down * shape.y;
+        p.first_w = across * shape.z;
+        p.height = min(shape.y, dst_size.y - p.first_h);
+        p.width = min(shape.z, dst_size.z - p.first_w);
+        p.rows = (p.height - 1) * to_row + (taps.y - 1) * dilation.y + 1;
+        p.columns = (p.width - 1) * to_next + (taps.z - 1) * dilation.z + 1;
+        p.plane = (long)((p.rows * p.columns + TILE_ROWS * to_next) | 1) * CHUNK;
+        make_picture(&p, src + (src_offset + n * src_stride.x), src_size, stride, pad, src_stride);
+        const tile_lines lines = find_lines(&p, shape, to_next, to_row);
+        for (int block = first_block; block < end_block; block++) {
+            const int m = block * BLOCK, count = dst_size.w - m;
+            float16 shift[2] = {0.0f, 0.0f};
+            if (flags.y) {
+                shift[0] = load_bias(bias + (bias_offset + m), count);
+                shift[1] = load_bias(bias + (bias_offset + m + 16), count - 16);
+            }
+            compute_block(&p, &lines, shape.x,
+                          (__global const ushort *)weight + 2 * (weight_offset + block * weight_stride.z), chunks, taps,
+                          dilation, dst, dst_offset + n * dst_stride.x, dst_stride, shift, n, m,
+                          count PASS_SCALARS FOR_OPERANDS(PASS_OPERAND) PASS_TILES);
+        }
+    }
+    TILES_END
+}
+
+NOT_VECTORIZED __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void conv_amx(__global ushort *memory, idx4_t own,
+                                                                                     int4 shape,
+                                                                                     CONV_ARGUMENTS TEAM_ARGUMENTS)
+{
+    TEAM_ENTER
+    convolve(memory, own, shape, PASS_CONV, (int)get_global_id(0), (int)get_global_id(1));
+    TEAM_LEAVE
+}

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ops/conv_amx.h"
+#include "base/memory.h"
+#include "base/status.h"
+#include "ops/conv_step.h"
+#include "ops/deterministic.h"
+#include "ops/implementation.h"
+#include "ops/instruction.h"
+#include <stdlib.h>
+#include <string.h>
+
+#define ROWS 16 /* of a tile */
+#define SUM_SHORTS (2 * 2 * ROWS * RNL_AMX_BLOCK)
+#define BAND_SHORTS ((int64_t)640 * 1024) /* of a picture, so that a second cache of 2 MiB holds weights beside it */
+#define NARROW_ROW 8                      /* up to here tiles span rows: they would be half empty */
+#define FEW_WEIGHTS (768 * 1024)          /* bytes that stay in a second cache while bands pass */
+
+/* Cycles, as measured on a Xeon of 2 MiB of second cache and 2,048 bfloat16 products a cycle and core. */
+#define POSITION_CYCLES 16.0 /* of 32 channels, copied in three parts … */
+#define COPY_CYCLES 6.0      /* … or in one */
+#define LOAD_CYCLES 12.0     /* of a tile */
+#define PIXEL_CYCLES 7.0     /* of 32 results */
+#define TILES_CYCLES 120.0   /* whatever their channels */
+#define BYTES_A_CYCLE 8.0    /* of weights that come from a third cache */
+#define DIRECT_PRODUCTS 26.0 /* a cycle, of conv:panel, in float32 */
+#define DIRECT_GAIN 1.7      /* of Winograd's way over it */
+#define GAIN 1.05            /* over it, to be worth more memory */
+
+/* How the work is cut: a work-item does some bands, of rows or columns of an image, and some blocks of 32 filters. */
+typedef struct amx_plan {
+    int64_t parts, chunks, blocks;
+    int64_t rows, height, width; /* of a tile, of a band */
+    bool spans;                  /* a tile may span rows */
+    int64_t bands, share_bands, band_items, share_blocks, block_items, item_shorts;
+    double cost;
+} amx_plan;
+
+static bool wish_is(const char *what)
+{
+    const char *wish = getenv("RUNNEL_AMX");
+    return wish && strcmp(wish, what) == 0;
+}
+
+static int64_t smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static int64_t positions(int64_t results, int64_t stride, int64_t taps, int64_t dilation)
+{
+    return (results - 1) * (taps == 1 ? 1 : stride) + (taps - 1) * dilation + 1;
+}
+
+/* Positions of a band's picture. */
+static int64_t picture_positions(const rnl_conv_problem *problem, const amx_plan *plan)
+{
+    return positions(plan->height, problem->stride[1], problem->taps[1], problem->dilation[1]) *
+           positions(plan->width, problem->stride[2], problem->taps[2], problem->dilation[2]);
+}
+
+/* A plane has room for tiles that begin at its last positions, and an odd number of lines. */
+static int64_t plane_shorts(const rnl_conv_problem *problem, const amx_plan *plan)
+{
+    return ((picture_positions(problem, plan) + ROWS * problem->stride[2]) | 1) * RNL_AMX_BLOCK;
+}
+
+static int64_t picture_shorts(const rnl_conv_problem *problem, const amx_plan *plan)
+{
+    return plane_shorts(problem, plan) * plan->chunks * plan->parts;
+}
+
+/* Cycles of a band. */
+static double band_cost(const rnl_conv_problem *problem, const amx_plan *plan)
+{
+    const int64_t columns = positions(plan->width, problem->stride[2], problem->taps[2], problem->dilation[2]);
+    const int64_t line = plan->spans ? (plan->height - 1) * columns + plan->width : plan->width;
+    const int64_t tiles = rnl_divide_up(line, plan->rows) * (plan->spans ? 1 : plan->height);
+    const double pairs = (double)rnl_divide_up(tiles, 2), chunks = (double)plan->chunks;
+    const double steps = chunks * (double)(problem->taps[1] * problem->taps[2]);
+    const double loads = plan->parts == 1 ? 4 : 14, products = plan->parts == 1 ? 4 : 24;
+    const double adding = products * (double)plan->rows, loading = loads * LOAD_CYCLES;
+    const double copying =
+        (double)picture_positions(problem, plan) * chunks * (plan->parts == 1 ? COPY_CYCLES : POSITION_CYCLES);
+    const double block = pairs * (steps * (adding > loading ? adding : loading) + TILES_CYCLES) +
+                         (double)(plan->height * plan->width) * PIXEL_CYCLES;
+    const double weights = steps * (double)plan->parts * 2048;
+    const bool stay = weights * (double)plan->share_blocks <= FEW_WEIGHTS;
+    return copying + (double)plan->share_blocks * (block + (stay ? 0 : weights / BYTES_A_CYCLE));
+}
+
+/* Bands and blocks of work-items so that all threads end together. */
+static void choose_shares(const rnl_device *device, const rnl_conv_problem *problem, amx_plan *plan)
+{
+    const int64_t units = rnl_device_units(device);
+    amx_plan best = {0}, it = *plan;
+    for (int64_t i = 1; i <= it.blocks && i <= units; ++i) {
+        it.share_blocks = rnl_divide_up(it.blocks, i);
+        it.block_items = rnl_divide_up(it.blocks, it.share_blocks);
+        it.share_bands = rnl_divide_up(it.bands, rnl_divide_up(4 * units, it.block_items));
+        it.band_items = rnl_divide_up(it.bands, it.share_bands);
+        it.cost = band_cost(problem, &it) * (double)it.share_bands *
+                  (double)rnl_divide_up(it.band_items * it.block_items, units);
+        if (best.cost == 0 || it.cost < 0.99 * best.cost)
+            best = it;
+    }
+    *plan = best;
+}
+
+static void try_band(const rnl_device *device, const rnl_conv_problem *problem, int64_t height, int64_t width,
+                     amx_plan *best)
+{
+    amx_plan plan = {.parts = problem->amx, .height = height, .width = width};
+    plan.chunks = rnl_divide_up(problem->channels, RNL_AMX_BLOCK);
+    plan.blocks = rnl_divide_up(problem->filters, RNL_AMX_BLOCK);
+    plan.spans = width <= NARROW_ROW && width == problem->dst_size[2] && height > 1 && problem->stride[1] == 1 &&
+                 problem->stride[2] == 1;
+    plan.rows = plan.spans ? ROWS : rnl_divide_up(width, rnl_divide_up(width, ROWS));
+    plan.bands =
+        problem->batch * rnl_divide_up(problem->dst_size[1], height) * rnl_divide_up(problem->dst_size[2], width);
+    if (picture_shorts(problem, &plan) > BAND_SHORTS && (height > 1 || width > 2 * ROWS))
+        return;
+    choose_shares(device, problem, &plan);
+    if (best->cost == 0 || plan.cost < 0.98 * best->cost) {
+        plan.item_shorts = rnl_divide_up(picture_shorts(problem, &plan) + SUM_SHORTS, RNL_AMX_BLOCK) * RNL_AMX_BLOCK;
+        *best = plan;
+    }
+}
+
+static bool make_plan(const rnl_device *device, const rnl_conv_problem *problem, amx_plan *out_plan)
+{
+    const int64_t height = problem->dst_size[1], width = problem->dst_size[2];
+    int64_t pixels = problem->batch;
+    amx_plan best = {0};
+    for (size_t i = 0; i < 3; ++i)
+        if (__builtin_mul_overflow(pixels, problem->dst_size[i], &pixels) || pixels > INT32_MAX / 256)
+            return false;
+    if (problem->channels > 1 << 16 || problem->filters > 1 << 24 || problem->stride[2] > 1 << 10 ||
+        problem->taps[1] * problem->dilation[1] > 1 << 12 || problem->taps[2] * problem->dilation[2] > 1 << 12)
+        return false;
+    if (height > 1)
+        for (int64_t parts = 1; parts <= height; ++parts)
+            try_band(device, problem, rnl_divide_up(height, parts), width, &best);
+    else
+        for (int64_t parts = 1, most = rnl_divide_up(width, 2 * ROWS); parts <= most; ++parts)
+            try_band(device, problem, 1,
+                     smaller(width, rnl_divide_up(rnl_divide_up(width, parts), 2 * ROWS) * (2 * ROWS)), &best);
+    if (best.cost == 0)
+        try_band(device, problem, 1, smaller(width, 2 * ROWS), &best);
+    *out_plan = best;
+    return true;
+}
+
+static int64_t plan_floats(const amx_plan *plan)
+{
+    return rnl_divide_up(plan->band_items * plan->block_items * plan->item_shorts, 2);
+}
+
+int64_t rnl_conv_amx_scratch(const rnl_device *device, const rnl_conv_problem *problem)
+{
+    amx_plan plan;
+    return make_plan(device, problem, &plan) ? plan_floats(&plan) : 0;
+}
+
+static bool has_shape(const rnl_conv_problem *problem)
+{
+    return !problem->transposed && problem->groups == 1 && problem->channels > 0 && problem->taps[0] == 1 &&
+           problem->src_size[0] == 1 && problem->dst_size[0] == 1 && problem->pad[0] == 0;
+}
+
+bool rnl_conv_amx_applies(const rnl_device *device, const void *data)
+{
+    const rnl_conv_problem *problem = data;
+    const rnl_view *scratch = problem->scratch;
+    const int64_t given = scratch && scratch->dtype == RNL_F32 ? rnl_view_elements(scratch) : 0;
+    amx_plan plan;
+    return problem->amx && rnl_device_is_cpu(device) && has_shape(problem) && make_plan(device, problem, &plan) &&
+           plan_floats(&plan) <= given && (wish_is("model") || rnl_device_runs(device, RNL_INSTRUCTION_AMX_BF16));
+}
+
+/* Cycles of plain products. */
+static double direct_cost(const rnl_device *device, const rnl_conv_problem *problem)
+{
+    const bool winograd =
+        problem->taps[1] == 3 && problem->taps[2] == 3 && problem->stride[1] == 1 && problem->stride[2] == 1;
+    const double pixels = (double)(problem->batch * problem->dst_size[1] * problem->dst_size[2]);
+    const double products =
+        pixels * (double)problem->filters * (double)problem->channels * (double)(problem->taps[1] * problem->taps[2]);
+    return products / DIRECT_PRODUCTS / (winograd ? DIRECT_GAIN : 1) / (double)rnl_device_units(device);
+}
+
+bool rnl_conv_amx_pays(const rnl_device *device, const void *data)
+{
+    const rnl_conv_problem *problem = data;
+    amx_plan plan;
+    if (wish_is("off") || !make_plan(device, problem, &plan))
+        return false;
+    return wish_is("on") || wish_is("model") || GAIN * plan.cost < direct_cost(device, problem);
+}
+
+static void add_own(rnl_step_builder *step, const rnl_conv_problem *problem, const amx_plan *plan)
+{
+    const int32_t shape[4] = {(int32_t)plan->rows, (int32_t)plan->height, (int32_t)plan->width, plan->spans};
+    rnl_view shorts = *problem->scratch;
+    shorts.dtype = RNL_BF16;
+    shorts.offset *= 2;
+    const rnl_view *views[] = {&shorts};
+    rnl_step_slot(step, problem->scratch->slot);
+    rnl_step_offsets(step, 4, views, 1, (const int64_t[]){plan->item_shorts}, 1);
+    rnl_step_value(step, shape, sizeof shape);
+}
+
+rnl_status rnl_conv_amx_append(rnl_step_list *list, const char *name, const void *data)
+{
+    static const rnl_conv_tile tile = {.vector = 16, .pixels = 1};
+    rnl_conv_problem problem = *(const rnl_conv_problem *)data;
+    amx_plan plan;
+    rnl_step_builder step;
+    if (!make_plan(list->device, &problem, &plan))
+        return FAIL(RNL_INTERNAL, "%s does not apply to this convolution", name);
+    problem.index64 |= 2 * problem.scratch->offset + 2 * plan_floats(&plan) > INT32_MAX - 65536;
+    rnl_step_begin(&step, list, name, problem.index64);
+    rnl_conv_add_defines(&step, &problem, &tile);
+    rnl_step_define(&step, "NUMBER=%lld", (long long)plan.parts);
+    if (wish_is("model"))
+        rnl_step_define(&step, "MODEL");
+    add_own(&step, &problem, &plan);
+    rnl_conv_add_arguments(&step, &problem, false, plan.bands, plan.share_bands, plan.share_blocks);
+    rnl_step_range(&step, 2, (size_t[3]){(size_t)plan.block_items, (size_t)plan.band_items, 1}, (size_t[3]){1, 1, 1});
+    rnl_conv_add_cost(&step, &problem);
+    rnl_step_writes(&step, problem.dst->slot);
+    rnl_step_writes(&step, problem.scratch->slot);
+    return rnl_step_end(&step, "conv_amx.cl", "conv_amx");
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* conv:amx: convolution by x86's matrix tiles. Internal to the family. */
+#ifndef RUNNEL_OPS_CONV_AMX_H
+#define RUNNEL_OPS_CONV_AMX_H
+
+#include "ops/conv_problem.h"
+
+#define RNL_AMX_BLOCK 32 /* filters of a block, and channels of a chunk */
+
+/*
+ * Where its weights lie: [block][tap][chunk of channels][part][half of the block][pair of channels][16 filters],
+ * integers of two bfloat16 each; what is not there is zero. `block_stride` and `elements` are of these integers,
+ * INT64_MAX where they overflow.
+ */
+typedef struct rnl_amx_layout {
+    int64_t filters, channels, taps, blocks, chunks, block_stride, elements;
+} rnl_amx_layout;
+rnl_amx_layout rnl_amx_find_layout(int64_t parts, bool transposed, size_t rank, const int64_t *shape);
+
+/* What its weights stand for: up to two spatial dimensions, one group; parts: 1 or 3. */
+bool rnl_conv_amx_takes(int64_t parts, size_t rank, const int64_t *shape, int64_t groups);
+/* The floats of params.scratch that it wants. */
+int64_t rnl_conv_amx_scratch(const rnl_device *device, const rnl_conv_problem *problem);
+bool rnl_conv_amx_applies(const rnl_device *device, const void *problem);
+bool rnl_conv_amx_pays(const rnl_device *device, const void *problem);
+rnl_status rnl_conv_amx_append(rnl_step_list *list, const char *name, const void *problem);
+
+#endif
