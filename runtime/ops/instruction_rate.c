@@ -85,6 +85,8 @@ static bool gains(rnl_device *device)
 bool rnl_device_gains_by_bf16(rnl_device *device)
 {
     enum { UNKNOWN, NO, YES };
+    if (rnl_device_runs(device, RNL_INSTRUCTION_AMX_BF16)) /* eight times the rate or more */
+        return true;
     if (!rnl_device_runs(device, RNL_INSTRUCTION_BF16))
         return false;
     if (atomic_load(&device->bf16_gain) == UNKNOWN)
