@@ -19,9 +19,10 @@
 #define CHUNK 32 // channels of a tile's row
 #define BLOCK 32 // output channels that are computed together
 #define TILE_SHORTS 512
-#define SUM_FLOATS (2 * TILE_ROWS * BLOCK)
+#define STEP_SHORTS (NUMBER * 2 * TILE_SHORTS) // weights of 32 channels of a tap and 32 channels of results
+#define SEGMENT (48 / NUMBER)                   // steps whose weights stay in a second cache while all tiles pass
 
-// What a work-item has memory for: sums, then planes.
+// What a work-item has memory for: sums of all tiles of a band, then planes.
 typedef struct picture {
     __global float *sums;
     __global ushort *planes;
@@ -65,6 +66,7 @@ static inline void store_part(__global ushort *to, uint16 low, uint16 high)
 
 static inline void store_parts(__global ushort *to, long plane, float16 low, float16 high)
 {
+#pragma unroll
     for (int part = 0; part < NUMBER; part++) {
         const uint16 a = upper_part(low), b = upper_part(high);
         store_part(to + part * plane, a, b);
@@ -159,40 +161,59 @@ static inline void make_picture(const picture *p, __global const STORAGE(T_SRC) 
     ADD_UPPER;                                                                                                         \
     ADD_LOWER
 
-// The sums of two tiles of pixels, or of one, whose first positions these are, from all taps.
-static inline void multiply(const picture *p, int first_position, int second_position, bool both,
-                            __global const ushort *weight, int chunks, int4 taps, int4 dilation,
-                            long step TILES_PARAMETER)
+// Two tiles of pixels, or one, and 32 channels: what their sums begin with, and where they go.
+static inline void load_sums(__global const float *sums, bool begins, bool both TILES_PARAMETER)
+{
+    if (begins) {
+        TILE_CLEAR(0);
+        TILE_CLEAR(1);
+        TILE_CLEAR(2);
+        TILE_CLEAR(3);
+        return;
+    }
+    TILE_LOAD(0, sums, BLOCK * sizeof(float));
+    TILE_LOAD(1, sums + 16, BLOCK * sizeof(float));
+    if (both) {
+        TILE_LOAD(2, sums + TILE_ROWS * BLOCK, BLOCK * sizeof(float));
+        TILE_LOAD(3, sums + TILE_ROWS * BLOCK + 16, BLOCK * sizeof(float));
+    }
+}
+
+static inline void store_sums(__global float *sums, bool both TILES_PARAMETER)
+{
+    TILE_STORE(0, sums, BLOCK * sizeof(float));
+    TILE_STORE(1, sums + 16, BLOCK * sizeof(float));
+    if (both) {
+        TILE_STORE(2, sums + TILE_ROWS * BLOCK, BLOCK * sizeof(float));
+        TILE_STORE(3, sums + TILE_ROWS * BLOCK + 16, BLOCK * sizeof(float));
+    }
+}
+
+// Adds steps `begin` to `end`, of which each tap has `chunks`, for tiles that begin at these positions.
+static inline void add_steps(const picture *p, int2 position, bool both, __global const ushort *weight, int begin, int end,
+                             int chunks, int4 taps, int4 dilation, long step TILES_PARAMETER)
 {
     const long plane = p->plane, chunk = NUMBER * plane;
-    TILE_CLEAR(0);
-    TILE_CLEAR(1);
-    TILE_CLEAR(2);
-    TILE_CLEAR(3);
-    for (int kh = 0; kh < taps.y; kh++)
-        for (int kw = 0; kw < taps.z; kw++) {
-            const long tap = (long)(kh * dilation.y * p->columns + kw * dilation.z);
-            __global const ushort *first = p->planes + (first_position + tap) * CHUNK;
-            __global const ushort *second = p->planes + (second_position + tap) * CHUNK;
-            if (both)
-                for (int c = 0; c < chunks; c++) {
-                    ADD_CHUNK(LOAD_A, LOAD_B, ADD_BOTH)
-                    first += chunk;
-                    second += chunk;
-                    weight += NUMBER * 2 * TILE_SHORTS;
-                }
-            else
-                for (int c = 0; c < chunks; c++) {
-                    ADD_CHUNK(LOAD_A_ONE, LOAD_B, ADD_UPPER)
-                    first += chunk;
-                    weight += NUMBER * 2 * TILE_SHORTS;
-                }
-        }
-    TILE_STORE(0, p->sums, BLOCK * sizeof(float));
-    TILE_STORE(1, p->sums + 16, BLOCK * sizeof(float));
-    if (both) {
-        TILE_STORE(2, p->sums + TILE_ROWS * BLOCK, BLOCK * sizeof(float));
-        TILE_STORE(3, p->sums + TILE_ROWS * BLOCK + 16, BLOCK * sizeof(float));
+    weight += (long)begin * STEP_SHORTS;
+    for (int tap = begin / chunks, c = begin - tap * chunks; begin < end; tap++, c = 0) {
+        const int kh = tap / taps.z, kw = tap - kh * taps.z;
+        const long at = kh * dilation.y * p->columns + kw * dilation.z;
+        __global const ushort *first = p->planes + ((position.x + at) * CHUNK + c * chunk);
+        __global const ushort *second = p->planes + ((position.y + at) * CHUNK + c * chunk);
+        const int last = min(end, begin + chunks - c);
+        if (both)
+            for (; begin < last; begin++) {
+                ADD_CHUNK(LOAD_A, LOAD_B, ADD_BOTH)
+                first += chunk;
+                second += chunk;
+                weight += STEP_SHORTS;
+            }
+        else
+            for (; begin < last; begin++) {
+                ADD_CHUNK(LOAD_A_ONE, LOAD_B, ADD_UPPER)
+                first += chunk;
+                weight += STEP_SHORTS;
+            }
     }
 }
 
@@ -203,6 +224,12 @@ static inline void multiply(const picture *p, int first_position, int second_pos
 #define FIND_OPERAND(i) const idx_t at##i = OPERAND_AT(i, c);
 
 typedef float16 loose_floats __attribute__((aligned(4)));
+
+// Of float32 not vstore, of which pocl makes quarters.
+#define STORE_WHOLE(T) PASTE2_(STORE_WHOLE_, T)
+#define STORE_WHOLE_F32(to, v) *(__global loose_floats *)(to) = v
+#define STORE_WHOLE_F16(to, v) STOREV(F16, 16, to, 0, v)
+#define STORE_WHOLE_BF16(to, v) STOREV(BF16, 16, to, 0, v)
 
 // One pixel's 32 sums, of which `count` are channels.
 static inline void store_pixel(__global const float *sums, __global STORAGE(T_DST) *dst, idx_t place,
@@ -219,7 +246,7 @@ static inline void store_pixel(__global const float *sums, __global STORAGE(T_DS
         if (rest >= 16) {
             LOAD_OPERANDS
             CHAIN
-            STOREV(T_DST, 16, dst, place + c, CHAIN_RESULT);
+            STORE_WHOLE(T_DST)(dst + (place + c), CHAIN_RESULT);
         } else if (rest > 0) {
             LOAD_OPERANDS_PART(rest)
             CHAIN
@@ -230,14 +257,13 @@ static inline void store_pixel(__global const float *sums, __global STORAGE(T_DS
 
 // A tile's pixels follow each other in the band, whose rows are `period` positions long; those that are no results, and the
 // first `begin` ones, which another tile stores, are left out.
-static inline void store_tile(const picture *p, __global const float *sums, int first, int begin, int rows, int period,
+static inline void store_tile(const picture *p, __global const float *sums, int2 at, int begin, int rows, int period,
                               __global STORAGE(T_DST) *dst, idx_t image, idx4_t dst_stride, const float16 shift[2],
                               int n, int m, int count CHAIN_SCALARS FOR_OPERANDS(TAKE_OPERAND))
 {
-    const int start = first + begin;
-    int y = start / period, x = start - y * period;
+    int y = at.x, x = at.y + begin;
     for (int i = begin; i < rows; i++, x++) {
-        if (x >= period) {
+        while (x >= period) {
             x -= period;
             y++;
         }
@@ -255,7 +281,8 @@ static inline void store_tile(const picture *p, __global const float *sums, int 
 typedef struct tile_lines {
     int length, period; // of a line, of a row in it
     int rows;           // of a tile
-    int tiles, count;   // of a line, of all lines
+    int count;          // of all lines
+    bool spans;         // rows
     int to_next, to_row; // from result to result, in positions
 } tile_lines;
 
@@ -265,42 +292,80 @@ static inline tile_lines find_lines(const picture *p, int4 shape, int to_next, i
     lines.length = shape.w ? (p->height - 1) * p->columns + p->width : p->width;
     lines.period = shape.w ? p->columns : p->width;
     lines.rows = min(shape.x, lines.length);
-    lines.tiles = (lines.length + shape.x - 1) / shape.x;
-    lines.count = lines.tiles * (shape.w ? 1 : p->height);
+    lines.count = (lines.length + shape.x - 1) / shape.x * (shape.w ? 1 : p->height);
+    lines.spans = shape.w;
     lines.to_next = to_next;
     lines.to_row = to_row;
     return lines;
 }
 
-// Where tile t begins: its line, and its place there. The last tile of a line is moved back to be full.
-static inline int2 find_tile(const tile_lines *lines, int t, int rows)
+// A tile's line, its first pixel there, and how many of its pixels the tile before it has: the last one of a line is moved back to
+// be full.
+typedef struct tile_place {
+    int line, first, begin;
+} tile_place;
+
+static inline tile_place next_tile(const tile_lines *lines, tile_place at, int rows)
 {
-    const int line = t / lines->tiles;
-    return (int2)(line, min((t - line * lines->tiles) * rows, max(lines->length - rows, 0)));
+    at.first += rows;
+    at.begin = 0;
+    if (at.first >= lines->length) {
+        at.line++;
+        at.first = 0;
+    }
+    const int most = max(lines->length - rows, 0);
+    at.begin = max(at.first - most, 0);
+    at.first -= at.begin;
+    return at;
 }
 
-// 32 channels, from m on, of all results of a band.
+static inline int find_position(const picture *p, const tile_lines *lines, tile_place at)
+{
+    return at.line * lines->to_row * p->columns + at.first * lines->to_next;
+}
+
+// The row and the column of a band where a tile begins.
+static inline int2 find_result(const tile_lines *lines, tile_place at)
+{
+    const int row = lines->spans ? at.first / lines->period : 0;
+    return (int2)(at.line + row, at.first - row * lines->period);
+}
+
+#define STORE_RESULTS(tile, sums)                                                                                      \
+    store_tile(p, sums, find_result(lines, tile), tile.begin, lines->rows, lines->period, dst, image, dst_stride,      \
+               shift, n, m, count PASS_SCALARS FOR_OPERANDS(PASS_OPERAND));
+
+// 32 channels, from m on, of all results of a band: the weights of a segment's steps pass once.
 static inline void compute_block(const picture *p, const tile_lines *lines, int rows, __global const ushort *weight,
                                  int chunks, int4 taps, int4 dilation, __global STORAGE(T_DST) *dst, idx_t image,
                                  idx4_t dst_stride, const float16 shift[2], int n, int m,
                                  int count CHAIN_SCALARS FOR_OPERANDS(TAKE_OPERAND) TILES_PARAMETER)
 {
-    for (int t = 0; t < lines->count; t += 2) {
-        const int last = min(t + 1, lines->count - 1);
-        const int2 first = find_tile(lines, t, rows), second = find_tile(lines, last, rows);
-        multiply(p, first.x * lines->to_row * p->columns + first.y * lines->to_next,
-                 second.x * lines->to_row * p->columns + second.y * lines->to_next, last > t, weight, chunks, taps,
-                 dilation, lines->to_next * TILE_ROW_BYTES PASS_TILES);
-        for (int i = t; i <= last; i++) {
-            const int2 at = i == t ? first : second;
-            store_tile(p, p->sums + (i - t) * TILE_ROWS * BLOCK, at.x * lines->period + at.y,
-                       (i - at.x * lines->tiles) * rows - at.y, lines->rows, lines->period, dst, image, dst_stride, shift,
-                       n, m, count PASS_SCALARS FOR_OPERANDS(PASS_OPERAND));
+    const int steps = taps.y * taps.z * chunks;
+    for (int begin = 0, end; begin < steps; begin = end) {
+        end = steps - begin < 2 * SEGMENT || lines->count <= 2 ? steps : begin + SEGMENT;
+        tile_place first = {0, 0, 0}, second = first, next = first;
+        for (int t = 0; t < lines->count; t += 2) {
+            const bool both = t + 1 < lines->count;
+            first = next;
+            second = both ? next_tile(lines, first, rows) : first;
+            next = next_tile(lines, second, rows);
+            __global float *sums = p->sums + t * (TILE_ROWS * BLOCK);
+            const int2 positions = (int2)(find_position(p, lines, first), find_position(p, lines, second));
+            load_sums(sums, begin == 0, both PASS_TILES);
+            add_steps(p, positions, both, weight, begin, end, chunks, taps, dilation,
+                      lines->to_next * TILE_ROW_BYTES PASS_TILES);
+            store_sums(sums, both PASS_TILES);
+            if (end < steps)
+                continue;
+            STORE_RESULTS(first, sums)
+            if (both)
+                STORE_RESULTS(second, sums + TILE_ROWS * BLOCK)
         }
     }
 }
 
-// own: where the memory begins, and how many shorts each work-item has. shape: rows of a tile, rows and columns of a band,
+// own: where the memory begins, how many shorts each work-item has, and how many of them are sums. shape: rows of a tile, rows and columns of a band,
 // whether a tile may span rows of a band. The range is blocks of channels, stride.w a work-item, by bands, flags.w a work-item;
 // flags.z: bands. weight_stride.z: of a block.
 WORK convolve(__global ushort *memory, idx4_t own, int4 shape, CONV_ARGUMENTS, const int grid0, const int grid1)
@@ -314,7 +379,7 @@ WORK convolve(__global ushort *memory, idx4_t own, int4 shape, CONV_ARGUMENTS, c
     __global ushort *mine = memory + (own.x + (grid1 * (idx_t)items_across + grid0) * own.y);
     picture p;
     p.sums = (__global float *)mine;
-    p.planes = mine + 2 * SUM_FLOATS;
+    p.planes = mine + own.z;
     p.step_h = taps.y == 1 ? stride.y : 1;
     p.step_w = taps.z == 1 ? stride.z : 1;
     TILES_BEGIN(shape.x)

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ROWS 16 /* of a tile */
-#define SUM_SHORTS (2 * 2 * ROWS * RNL_AMX_BLOCK)
+#define ROWS 16                               /* of a tile */
+#define SUM_SHORTS (2 * ROWS * RNL_AMX_BLOCK) /* of a tile of pixels */
 #define BAND_SHORTS ((int64_t)640 * 1024) /* of a picture, so that a second cache of 2 MiB holds weights beside it */
 #define NARROW_ROW 8                      /* up to here tiles span rows: they would be half empty */
 #define FEW_WEIGHTS (768 * 1024)          /* bytes that stay in a second cache while bands pass */
@@ -31,6 +31,7 @@ typedef struct amx_plan {
     int64_t parts, chunks, blocks;
     int64_t rows, height, width; /* of a tile, of a band */
     bool spans;                  /* a tile may span rows */
+    int64_t tiles, sum_shorts;   /* of a band */
     int64_t bands, share_bands, band_items, share_blocks, block_items, item_shorts;
     double cost;
 } amx_plan;
@@ -69,13 +70,17 @@ static int64_t picture_shorts(const rnl_conv_problem *problem, const amx_plan *p
     return plane_shorts(problem, plan) * plan->chunks * plan->parts;
 }
 
-/* Cycles of a band. */
-static double band_cost(const rnl_conv_problem *problem, const amx_plan *plan)
+static int64_t count_tiles(const rnl_conv_problem *problem, const amx_plan *plan)
 {
     const int64_t columns = positions(plan->width, problem->stride[2], problem->taps[2], problem->dilation[2]);
     const int64_t line = plan->spans ? (plan->height - 1) * columns + plan->width : plan->width;
-    const int64_t tiles = rnl_divide_up(line, plan->rows) * (plan->spans ? 1 : plan->height);
-    const double pairs = (double)rnl_divide_up(tiles, 2), chunks = (double)plan->chunks;
+    return rnl_divide_up(line, plan->rows) * (plan->spans ? 1 : plan->height);
+}
+
+/* Cycles of a band. */
+static double band_cost(const rnl_conv_problem *problem, const amx_plan *plan)
+{
+    const double pairs = (double)rnl_divide_up(plan->tiles, 2), chunks = (double)plan->chunks;
     const double steps = chunks * (double)(problem->taps[1] * problem->taps[2]);
     const double loads = plan->parts == 1 ? 4 : 14, products = plan->parts == 1 ? 4 : 24;
     const double adding = products * (double)plan->rows, loading = loads * LOAD_CYCLES;
@@ -115,13 +120,16 @@ static void try_band(const rnl_device *device, const rnl_conv_problem *problem, 
     plan.spans = width <= NARROW_ROW && width == problem->dst_size[2] && height > 1 && problem->stride[1] == 1 &&
                  problem->stride[2] == 1;
     plan.rows = plan.spans ? ROWS : rnl_divide_up(width, rnl_divide_up(width, ROWS));
+    plan.tiles = count_tiles(problem, &plan);
+    plan.sum_shorts = rnl_divide_up(plan.tiles, 2) * 2 * SUM_SHORTS;
     plan.bands =
         problem->batch * rnl_divide_up(problem->dst_size[1], height) * rnl_divide_up(problem->dst_size[2], width);
     if (picture_shorts(problem, &plan) > BAND_SHORTS && (height > 1 || width > 2 * ROWS))
         return;
     choose_shares(device, problem, &plan);
     if (best->cost == 0 || plan.cost < 0.98 * best->cost) {
-        plan.item_shorts = rnl_divide_up(picture_shorts(problem, &plan) + SUM_SHORTS, RNL_AMX_BLOCK) * RNL_AMX_BLOCK;
+        plan.item_shorts =
+            rnl_divide_up(picture_shorts(problem, &plan) + plan.sum_shorts, RNL_AMX_BLOCK) * RNL_AMX_BLOCK;
         *best = plan;
     }
 }
@@ -205,7 +213,7 @@ static void add_own(rnl_step_builder *step, const rnl_conv_problem *problem, con
     shorts.offset *= 2;
     const rnl_view *views[] = {&shorts};
     rnl_step_slot(step, problem->scratch->slot);
-    rnl_step_offsets(step, 4, views, 1, (const int64_t[]){plan->item_shorts}, 1);
+    rnl_step_offsets(step, 4, views, 1, (const int64_t[]){plan->item_shorts, plan->sum_shorts}, 2);
     rnl_step_value(step, shape, sizeof shape);
 }
 
