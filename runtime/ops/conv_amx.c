@@ -16,14 +16,15 @@
 #define FEW_WEIGHTS (768 * 1024)          /* bytes that stay in a second cache while bands pass */
 
 /* Cycles, as measured on a Xeon of 2 MiB of second cache and 2,048 bfloat16 products a cycle and core. */
-#define POSITION_CYCLES 16.0 /* of 32 channels, copied in three parts … */
-#define COPY_CYCLES 6.0      /* … or in one */
+#define POSITION_CYCLES 18.0 /* of 32 channels, copied in three parts … */
+#define COPY_CYCLES 8.0      /* … or in one */
 #define LOAD_CYCLES 12.0     /* of a tile */
-#define PIXEL_CYCLES 7.0     /* of 32 results */
-#define TILES_CYCLES 120.0   /* whatever their channels */
-#define BYTES_A_CYCLE 8.0    /* of weights that come from a third cache */
-#define DIRECT_PRODUCTS 26.0 /* a cycle, of conv:panel, in float32 */
-#define DIRECT_GAIN 1.7      /* of Winograd's way over it */
+#define PIXEL_CYCLES 30.0    /* of 32 results */
+#define TILES_CYCLES 150.0   /* whatever their channels */
+#define BYTES_A_CYCLE 5.0    /* of memory */
+#define FEW_PICTURE (320 * 1024)
+#define FEW_BYTES (1 << 20)  /* of an image that lies in a second cache */
+#define DIRECT_PRODUCTS 21.0 /* a cycle, of conv:panel, in float32 */
 #define GAIN 1.05            /* over it, to be worth more memory */
 
 /* How the work is cut: a work-item does some bands, of rows or columns of an image, and some blocks of 32 filters. */
@@ -84,13 +85,27 @@ static double band_cost(const rnl_conv_problem *problem, const amx_plan *plan)
     const double steps = chunks * (double)(problem->taps[1] * problem->taps[2]);
     const double loads = plan->parts == 1 ? 4 : 14, products = plan->parts == 1 ? 4 : 24;
     const double adding = products * (double)plan->rows, loading = loads * LOAD_CYCLES;
+    const bool large = 2 * picture_shorts(problem, plan) > FEW_PICTURE;
     const double copying =
         (double)picture_positions(problem, plan) * chunks * (plan->parts == 1 ? COPY_CYCLES : POSITION_CYCLES);
+    const double size = large ? 2.5 : 1; /* it leaves no room for weights */
     const double block = pairs * (steps * (adding > loading ? adding : loading) + TILES_CYCLES) +
                          (double)(plan->height * plan->width) * PIXEL_CYCLES;
     const double weights = steps * (double)plan->parts * 2048;
     const bool stay = weights * (double)plan->share_blocks <= FEW_WEIGHTS;
-    return copying + (double)plan->share_blocks * (block + (stay ? 0 : weights / BYTES_A_CYCLE));
+    return size * copying + (double)plan->share_blocks * (block + (stay ? 0 : weights / BYTES_A_CYCLE));
+}
+
+/* Cycles of what comes from memory and goes there, which tiles wait for: source, results (which are read, too),
+ * weights. */
+static double memory_cost(const rnl_device *device, const rnl_conv_problem *problem)
+{
+    const double sources = (double)rnl_view_elements(problem->src) * (double)rnl_dtype_bytes(problem->src->dtype);
+    const double results = (double)rnl_view_elements(problem->dst) * (double)rnl_dtype_bytes(problem->dst->dtype);
+    const double weights = (double)rnl_view_elements(problem->weight) * 2 * (double)problem->amx;
+    const double bytes = (sources > FEW_BYTES ? sources : 0) + (results > FEW_BYTES ? 2 * results : 0) +
+                         (weights > FEW_BYTES ? weights : 0);
+    return bytes / BYTES_A_CYCLE / (double)rnl_device_units(device);
 }
 
 /* Bands and blocks of work-items so that all threads end together. */
@@ -185,15 +200,21 @@ bool rnl_conv_amx_applies(const rnl_device *device, const void *data)
            plan_floats(&plan) <= given && (wish_is("model") || rnl_device_runs(device, RNL_INSTRUCTION_AMX_BF16));
 }
 
+/* How much Winograd's way gains: little where its weights, four times as large, are most of what it reads. */
+static double winograd_gain(const rnl_conv_problem *problem, double pixels)
+{
+    if (problem->taps[1] != 3 || problem->taps[2] != 3 || problem->stride[1] != 1 || problem->stride[2] != 1)
+        return 1;
+    return pixels >= 3000 ? 2.9 : pixels >= 700 ? 2.3 : pixels >= 150 ? 1.3 : 1;
+}
+
 /* Cycles of plain products. */
 static double direct_cost(const rnl_device *device, const rnl_conv_problem *problem)
 {
-    const bool winograd =
-        problem->taps[1] == 3 && problem->taps[2] == 3 && problem->stride[1] == 1 && problem->stride[2] == 1;
     const double pixels = (double)(problem->batch * problem->dst_size[1] * problem->dst_size[2]);
     const double products =
         pixels * (double)problem->filters * (double)problem->channels * (double)(problem->taps[1] * problem->taps[2]);
-    return products / DIRECT_PRODUCTS / (winograd ? DIRECT_GAIN : 1) / (double)rnl_device_units(device);
+    return products / DIRECT_PRODUCTS / winograd_gain(problem, pixels) / (double)rnl_device_units(device);
 }
 
 bool rnl_conv_amx_pays(const rnl_device *device, const void *data)
@@ -202,7 +223,8 @@ bool rnl_conv_amx_pays(const rnl_device *device, const void *data)
     amx_plan plan;
     if (wish_is("off") || !make_plan(device, problem, &plan))
         return false;
-    return wish_is("on") || wish_is("model") || GAIN * plan.cost < direct_cost(device, problem);
+    return wish_is("on") || wish_is("model") ||
+           GAIN * (plan.cost + memory_cost(device, problem)) < direct_cost(device, problem);
 }
 
 static void add_own(rnl_step_builder *step, const rnl_conv_problem *problem, const amx_plan *plan)
