@@ -8,6 +8,7 @@
 #include "model/narrow.h"
 #include "ops/conv.h"
 #include "ops/det.h"
+#include "ops/deterministic.h"
 #include "ops/implementation.h"
 #include <string.h>
 
@@ -97,6 +98,15 @@ static rnl_conv_params params_of_rank(size_t rank)
     return (rnl_conv_params){.spatial = rank - 2, .stride = {1, 1, 1}, .dilation = {1, 1, 1}, .groups = 1};
 }
 
+/* In deterministic plans nothing is chosen by the rows that there are. */
+static void set_rows_to_choose_by(rnl_view *image)
+{
+    for (size_t i = 0; i < image->rank; i++)
+        if (i != 1)
+            image->shape[i] =
+                rnl_count_to_choose_by(image->shape[i], i + 1 == image->rank ? RNL_DETERMINISTIC_ROWS : 1);
+}
+
 /* How the second factor, input 1 and constant, is packed for rows that become `columns` elements each. Where the model
  * multiplies bfloat16, nothing is chosen but matrix tiles. */
 static rnl_status choose_packing(rnl_lowering *lowering, bool turned, const rnl_view *source, int64_t columns,
@@ -110,8 +120,10 @@ static rnl_status choose_packing(rnl_lowering *lowering, bool turned, const rnl_
     memcpy(weight.shape, b->shape, sizeof b->shape);
     target.shape[target.rank - 1] = columns;
     target = rnl_view_row_major(RNL_NO_SLOT, source->dtype, source->rank, target.shape);
-    const rnl_view from = as_image(source, rank), to = as_image(&target, rank),
-                   window = as_window(&weight, turned, rank);
+    const rnl_view window = as_window(&weight, turned, rank);
+    rnl_view from = as_image(source, rank), to = as_image(&target, rank);
+    set_rows_to_choose_by(&from);
+    set_rows_to_choose_by(&to);
     TRY(rnl_lower_prefers_amx(lowering, &params, &from, &window, &to));
     if (params.amx == 1)
         *out_packing = turned ? RNL_PACKING_AMX_BF16 : RNL_PACKING_AMX_BF16_MATRIX;

@@ -100,8 +100,11 @@ static double band_cost(const rnl_conv_problem *problem, const amx_plan *plan)
  * weights. */
 static double memory_cost(const rnl_device *device, const rnl_conv_problem *problem)
 {
-    const double sources = (double)rnl_view_elements(problem->src) * (double)rnl_dtype_bytes(problem->src->dtype);
-    const double results = (double)rnl_view_elements(problem->dst) * (double)rnl_dtype_bytes(problem->dst->dtype);
+    const double batch = (double)problem->batch;
+    const double sources = batch * (double)(problem->src_size[1] * problem->src_size[2]) * (double)problem->channels *
+                           (double)rnl_dtype_bytes(problem->src->dtype);
+    const double results = batch * (double)(problem->dst_size[1] * problem->dst_size[2]) * (double)problem->filters *
+                           (double)rnl_dtype_bytes(problem->dst->dtype);
     const double weights = (double)rnl_view_elements(problem->weight) * 2 * (double)problem->amx;
     const double bytes = (sources > FEW_BYTES ? sources : 0) + (results > FEW_BYTES ? 2 * results : 0) +
                          (weights > FEW_BYTES ? weights : 0);
