@@ -122,44 +122,59 @@ static inline void make_picture(const picture *p, __global const STORAGE(T_SRC) 
 
 // ---- products ---------------------------------------------------------------------------------------------------------
 
-#define LOAD_A(part)                                                                                                   \
-    TILE_LOAD(4, first + (part)*plane, step);                                                                          \
-    TILE_LOAD(5, second + (part)*plane, step)
-#define LOAD_B(part)                                                                                                   \
-    TILE_LOAD(6, weight + (part) * (2 * TILE_SHORTS), TILE_ROW_BYTES);                                                 \
-    TILE_LOAD(7, weight + ((part) * (2 * TILE_SHORTS) + TILE_SHORTS), TILE_ROW_BYTES)
+#define LOAD_UPPER(part) TILE_LOAD(4, first + (part)*plane, step)
+#define LOAD_LOWER(part) TILE_LOAD(5, second + (part)*plane, step)
+#define LOAD_LEFT(part) TILE_LOAD(6, weight + (part) * (2 * TILE_SHORTS), TILE_ROW_BYTES)
+#define LOAD_RIGHT(part) TILE_LOAD(7, weight + ((part) * (2 * TILE_SHORTS) + TILE_SHORTS), TILE_ROW_BYTES)
 #define ADD_UPPER                                                                                                      \
     TILE_ADD_BF16(0, 4, 6);                                                                                            \
-    TILE_ADD_BF16(1, 4, 7)
+    TILE_ADD_BF16(1, 4, 7);
 #define ADD_LOWER                                                                                                      \
     TILE_ADD_BF16(2, 5, 6);                                                                                            \
-    TILE_ADD_BF16(3, 5, 7)
-#define LOAD_A_ONE(part) TILE_LOAD(4, first + (part)*plane, step)
-// The smallest products first; each step loads one side anew.
+    TILE_ADD_BF16(3, 5, 7);
+#define IF_BOTH(statements) statements
+#define IF_ONE(statements)
+// LOWER: IF_BOTH or IF_ONE. The smallest products first; a tile is loaded anew as soon as nothing needs it any more.
 #if NUMBER == 1
-#define ADD_CHUNK(A, B, ADD)                                                                                           \
-    A(0);                                                                                                              \
-    B(0);                                                                                                              \
-    ADD;
+#define ADD_CHUNK(LOWER)                                                                                               \
+    LOAD_UPPER(0);                                                                                                     \
+    LOWER(LOAD_LOWER(0);)                                                                                              \
+    LOAD_LEFT(0);                                                                                                      \
+    LOAD_RIGHT(0);                                                                                                     \
+    ADD_UPPER                                                                                                          \
+    LOWER(ADD_LOWER)
 #else
-#define ADD_CHUNK(A, B, ADD)                                                                                           \
-    A(0);                                                                                                              \
-    B(2);                                                                                                              \
-    ADD;                                                                                                               \
-    B(1);                                                                                                              \
-    ADD;                                                                                                               \
-    A(1);                                                                                                              \
-    ADD;                                                                                                               \
-    B(0);                                                                                                              \
-    ADD;                                                                                                               \
-    A(2);                                                                                                              \
-    ADD;                                                                                                               \
-    A(0);                                                                                                              \
-    ADD;
+#define ADD_LEFT(LOWER)                                                                                                \
+    TILE_ADD_BF16(0, 4, 6);                                                                                            \
+    LOWER(TILE_ADD_BF16(2, 5, 6);)
+#define ADD_RIGHT(LOWER)                                                                                               \
+    TILE_ADD_BF16(1, 4, 7);                                                                                            \
+    LOWER(TILE_ADD_BF16(3, 5, 7);)
+#define ADD_CHUNK(LOWER)                                                                                               \
+    LOAD_UPPER(0);                                                                                                     \
+    LOWER(LOAD_LOWER(0);)                                                                                              \
+    LOAD_LEFT(2);                                                                                                      \
+    LOAD_RIGHT(2);                                                                                                     \
+    ADD_LEFT(LOWER)                                                                                                    \
+    LOAD_LEFT(1);                                                                                                      \
+    ADD_RIGHT(LOWER)                                                                                                   \
+    LOAD_RIGHT(1);                                                                                                     \
+    ADD_UPPER                                                                                                          \
+    LOAD_UPPER(1);                                                                                                     \
+    LOWER(ADD_LOWER LOAD_LOWER(1);)                                                                                    \
+    ADD_LEFT(LOWER)                                                                                                    \
+    LOAD_LEFT(0);                                                                                                      \
+    ADD_RIGHT(LOWER)                                                                                                   \
+    LOAD_RIGHT(0);                                                                                                     \
+    ADD_UPPER                                                                                                          \
+    LOAD_UPPER(2);                                                                                                     \
+    LOWER(ADD_LOWER LOAD_LOWER(2);)                                                                                    \
+    ADD_UPPER                                                                                                          \
+    LOAD_UPPER(0);                                                                                                     \
+    LOWER(ADD_LOWER LOAD_LOWER(0);)                                                                                    \
+    ADD_UPPER                                                                                                          \
+    LOWER(ADD_LOWER)
 #endif
-#define ADD_BOTH                                                                                                       \
-    ADD_UPPER;                                                                                                         \
-    ADD_LOWER
 
 // Two tiles of pixels, or one, and 32 channels: what their sums begin with, and where they go.
 static inline void load_sums(__global const float *sums, bool begins, bool both TILES_PARAMETER)
@@ -203,14 +218,14 @@ static inline void add_steps(const picture *p, int2 position, bool both, __globa
         const int last = min(end, begin + chunks - c);
         if (both)
             for (; begin < last; begin++) {
-                ADD_CHUNK(LOAD_A, LOAD_B, ADD_BOTH)
+                ADD_CHUNK(IF_BOTH)
                 first += chunk;
                 second += chunk;
                 weight += STEP_SHORTS;
             }
         else
             for (; begin < last; begin++) {
-                ADD_CHUNK(LOAD_A_ONE, LOAD_B, ADD_UPPER)
+                ADD_CHUNK(IF_ONE)
                 first += chunk;
                 weight += STEP_SHORTS;
             }
@@ -280,7 +295,7 @@ static inline void store_tile(const picture *p, __global const float *sums, int2
 // A band's tiles: of one line of all its positions, or of a line for each row of it.
 typedef struct tile_lines {
     int length, period; // of a line, of a row in it
-    int rows;           // of a tile
+    int rows, step;     // of a tile, from tile to tile
     int count;          // of all lines
     bool spans;         // rows
     int to_next, to_row; // from result to result, in positions
@@ -289,11 +304,12 @@ typedef struct tile_lines {
 static inline tile_lines find_lines(const picture *p, int4 shape, int to_next, int to_row)
 {
     tile_lines lines;
-    lines.length = shape.w ? (p->height - 1) * p->columns + p->width : p->width;
-    lines.period = shape.w ? p->columns : p->width;
+    lines.spans = shape.w & 1;
+    lines.length = lines.spans ? (p->height - 1) * p->columns + p->width : p->width;
+    lines.period = lines.spans ? p->columns : p->width;
+    lines.step = shape.x;
     lines.rows = min(shape.x, lines.length);
-    lines.count = (lines.length + shape.x - 1) / shape.x * (shape.w ? 1 : p->height);
-    lines.spans = shape.w;
+    lines.count = (lines.length + shape.x - 1) / shape.x * (lines.spans ? 1 : p->height);
     lines.to_next = to_next;
     lines.to_row = to_row;
     return lines;
@@ -335,38 +351,82 @@ static inline int2 find_result(const tile_lines *lines, tile_place at)
     store_tile(p, sums, find_result(lines, tile), tile.begin, lines->rows, lines->period, dst, image, dst_stride,      \
                shift, n, m, count PASS_SCALARS FOR_OPERANDS(PASS_OPERAND));
 
-// 32 channels, from m on, of all results of a band: the weights of a segment's steps pass once.
-static inline void compute_block(const picture *p, const tile_lines *lines, int rows, __global const ushort *weight,
-                                 int chunks, int4 taps, int4 dilation, __global STORAGE(T_DST) *dst, idx_t image,
-                                 idx4_t dst_stride, const float16 shift[2], int n, int m,
-                                 int count CHAIN_SCALARS FOR_OPERANDS(TAKE_OPERAND) TILES_PARAMETER)
+// Two tiles, or one.
+typedef struct tile_pair {
+    tile_place first, second, next;
+    bool both;
+} tile_pair;
+
+static inline void go_to_pair(tile_pair *pair, const tile_lines *lines, int t)
+{
+    pair->first = pair->next;
+    pair->both = t + 1 < lines->count;
+    pair->second = pair->both ? next_tile(lines, pair->first, lines->step) : pair->first;
+    pair->next = next_tile(lines, pair->second, lines->step);
+}
+
+// Steps of 32 channels, from m on, of a pair: what is added to its sums, and at the end its results.
+static inline void compute_pair(const picture *p, const tile_lines *lines, const tile_pair *pair, __global float *sums,
+                                __global const ushort *weight, int begin, int end, int chunks, int4 taps, int4 dilation,
+                                __global STORAGE(T_DST) *dst, idx_t image, idx4_t dst_stride, const float16 shift[2],
+                                int n, int m, int count CHAIN_SCALARS FOR_OPERANDS(TAKE_OPERAND) TILES_PARAMETER)
+{
+    const int2 positions = (int2)(find_position(p, lines, pair->first), find_position(p, lines, pair->second));
+    load_sums(sums, begin == 0, pair->both PASS_TILES);
+    add_steps(p, positions, pair->both, weight, begin, end, chunks, taps, dilation,
+              lines->to_next * TILE_ROW_BYTES PASS_TILES);
+    store_sums(sums, pair->both PASS_TILES);
+    if (end < taps.y * taps.z * chunks)
+        return;
+    STORE_RESULTS(pair->first, sums)
+    if (pair->both)
+        STORE_RESULTS(pair->second, sums + TILE_ROWS * BLOCK)
+}
+
+#define COMPUTE_PAIR(sums, begin, end)                                                                                      \
+    compute_pair(p, lines, &pair, sums, weight, begin, end, chunks, taps, dilation, dst, image, dst_stride, shift, n,  \
+                 m, count PASS_SCALARS FOR_OPERANDS(PASS_OPERAND) PASS_TILES);
+
+// Blocks of 32 channels of all results of a band. Where their weights stay in a second cache, all of them for each pair of
+// tiles, whose lines of memory then follow each other; else block by block, and the weights of a segment's steps pass once.
+static inline void compute_band(const picture *p, const tile_lines *lines, bool pairs_first, int first_block,
+                                int end_block, __global const ushort *weights, idx_t block_stride, int chunks,
+                                int4 taps, int4 dilation, __global const STORAGE(T_BIAS) *bias, bool has_bias,
+                                int filters, __global STORAGE(T_DST) *dst, idx_t image, idx4_t dst_stride,
+                                int n CHAIN_SCALARS FOR_OPERANDS(TAKE_OPERAND) TILES_PARAMETER)
 {
     const int steps = taps.y * taps.z * chunks;
-    for (int begin = 0, end; begin < steps; begin = end) {
-        end = steps - begin < 2 * SEGMENT || lines->count <= 2 ? steps : begin + SEGMENT;
-        tile_place first = {0, 0, 0}, second = first, next = first;
-        for (int t = 0; t < lines->count; t += 2) {
-            const bool both = t + 1 < lines->count;
-            first = next;
-            second = both ? next_tile(lines, first, rows) : first;
-            next = next_tile(lines, second, rows);
-            __global float *sums = p->sums + t * (TILE_ROWS * BLOCK);
-            const int2 positions = (int2)(find_position(p, lines, first), find_position(p, lines, second));
-            load_sums(sums, begin == 0, both PASS_TILES);
-            add_steps(p, positions, both, weight, begin, end, chunks, taps, dilation,
-                      lines->to_next * TILE_ROW_BYTES PASS_TILES);
-            store_sums(sums, both PASS_TILES);
-            if (end < steps)
+    const int pairs_at_once = pairs_first ? 2 : lines->count;
+    tile_pair pair = {.next = {0, 0, 0}};
+    for (int from = 0; from < lines->count; from += pairs_at_once) {
+        if (pairs_first)
+            go_to_pair(&pair, lines, from);
+        for (int block = first_block; block < end_block; block++) {
+            const int m = block * BLOCK, count = filters - m;
+            __global const ushort *weight = weights + 2 * block * block_stride;
+            float16 shift[2] = {0.0f, 0.0f};
+            if (has_bias) {
+                shift[0] = load_bias(bias + m, count);
+                shift[1] = load_bias(bias + (m + 16), count - 16);
+            }
+            if (pairs_first) {
+                COMPUTE_PAIR(p->sums, 0, steps)
                 continue;
-            STORE_RESULTS(first, sums)
-            if (both)
-                STORE_RESULTS(second, sums + TILE_ROWS * BLOCK)
+            }
+            for (int begin = 0, end; begin < steps; begin = end) {
+                end = steps - begin < 2 * SEGMENT || lines->count <= 2 ? steps : begin + SEGMENT;
+                pair.next = (tile_place){0, 0, 0};
+                for (int t = 0; t < lines->count; t += 2) {
+                    go_to_pair(&pair, lines, t);
+                    COMPUTE_PAIR(p->sums + t * (TILE_ROWS * BLOCK), begin, end)
+                }
+            }
         }
     }
 }
 
 // own: where the memory begins, how many shorts each work-item has, and how many of them are sums. shape: rows of a tile, rows and columns of a band,
-// whether a tile may span rows of a band. The range is blocks of channels, stride.w a work-item, by bands, flags.w a work-item;
+// bits: 1 where a tile may span rows of a band, 2 where pairs of tiles come first. The range is blocks of channels, stride.w a work-item, by bands, flags.w a work-item;
 // flags.z: bands. weight_stride.z: of a block.
 WORK convolve(__global ushort *memory, idx4_t own, int4 shape, CONV_ARGUMENTS, const int grid0, const int grid1)
 {
@@ -396,18 +456,10 @@ WORK convolve(__global ushort *memory, idx4_t own, int4 shape, CONV_ARGUMENTS, c
         p.plane = (long)((p.rows * p.columns + TILE_ROWS * to_next) | 1) * CHUNK;
         make_picture(&p, src + (src_offset + n * src_stride.x), src_size, stride, pad, src_stride);
         const tile_lines lines = find_lines(&p, shape, to_next, to_row);
-        for (int block = first_block; block < end_block; block++) {
-            const int m = block * BLOCK, count = dst_size.w - m;
-            float16 shift[2] = {0.0f, 0.0f};
-            if (flags.y) {
-                shift[0] = load_bias(bias + (bias_offset + m), count);
-                shift[1] = load_bias(bias + (bias_offset + m + 16), count - 16);
-            }
-            compute_block(&p, &lines, shape.x,
-                          (__global const ushort *)weight + 2 * (weight_offset + block * weight_stride.z), chunks, taps,
-                          dilation, dst, dst_offset + n * dst_stride.x, dst_stride, shift, n, m,
-                          count PASS_SCALARS FOR_OPERANDS(PASS_OPERAND) PASS_TILES);
-        }
+        compute_band(&p, &lines, (shape.w & 2) != 0, first_block, end_block,
+                     (__global const ushort *)weight + 2 * weight_offset, weight_stride.z, chunks, taps, dilation,
+                     bias + bias_offset, flags.y, dst_size.w, dst, dst_offset + n * dst_stride.x, dst_stride,
+                     n PASS_SCALARS FOR_OPERANDS(PASS_OPERAND) PASS_TILES);
     }
     TILES_END
 }

@@ -12,19 +12,22 @@
 #define ROWS 16                               /* of a tile */
 #define SUM_SHORTS (2 * ROWS * RNL_AMX_BLOCK) /* of a tile of pixels */
 #define BAND_SHORTS ((int64_t)640 * 1024) /* of a picture, so that a second cache of 2 MiB holds weights beside it */
-#define NARROW_ROW 8                      /* up to here tiles span rows: they would be half empty */
+#define STEP_BYTES 2048                   /* of weights, of a part of 32 channels of a tap and 32 filters */
 #define FEW_WEIGHTS (768 * 1024)          /* bytes that stay in a second cache while bands pass */
 
-/* Cycles, as measured on a Xeon of 2 MiB of second cache and 2,048 bfloat16 products a cycle and core. */
+/* Cycles, as measured on a Xeon of 2 MiB of second cache, whose matrix tiles lower its clock. */
 #define POSITION_CYCLES 18.0 /* of 32 channels, copied in three parts … */
 #define COPY_CYCLES 8.0      /* … or in one */
-#define LOAD_CYCLES 12.0     /* of a tile */
-#define PIXEL_CYCLES 30.0    /* of 32 results */
+#define STEP_CYCLES 270.0    /* of a pair of tiles in three parts … */
+#define ROW_CYCLES 16.0      /* … of each row of them */
+#define SHORT_CYCLES 120.0   /* of a pair in one part, whose loads take longest */
+#define PIXEL_CYCLES 25.0    /* of 32 results */
 #define TILES_CYCLES 150.0   /* whatever their channels */
 #define BYTES_A_CYCLE 5.0    /* of memory */
 #define FEW_PICTURE (320 * 1024)
 #define FEW_BYTES (1 << 20)  /* of an image that lies in a second cache */
-#define DIRECT_PRODUCTS 21.0 /* a cycle, of conv:panel, in float32 */
+#define DIRECT_PRODUCTS 21.0 /* a cycle, of conv:panel, in float32 … */
+#define PAIRS_PRODUCTS 14.0  /* … and of conv:bf16 */
 #define GAIN 1.05            /* over it, to be worth more memory */
 
 /* How the work is cut: a work-item does some bands, of rows or columns of an image, and some blocks of 32 filters. */
@@ -32,6 +35,7 @@ typedef struct amx_plan {
     int64_t parts, chunks, blocks;
     int64_t rows, height, width; /* of a tile, of a band */
     bool spans;                  /* a tile may span rows */
+    bool pairs_first;            /* all blocks of a pair of tiles, and then the next pair */
     int64_t tiles, sum_shorts;   /* of a band */
     int64_t bands, share_bands, band_items, share_blocks, block_items, item_shorts;
     double cost;
@@ -78,36 +82,37 @@ static int64_t count_tiles(const rnl_conv_problem *problem, const amx_plan *plan
     return rnl_divide_up(line, plan->rows) * (plan->spans ? 1 : plan->height);
 }
 
+static int64_t step_count(const rnl_conv_problem *problem, const amx_plan *plan)
+{
+    return plan->chunks * problem->taps[1] * problem->taps[2];
+}
+
 /* Cycles of a band. */
 static double band_cost(const rnl_conv_problem *problem, const amx_plan *plan)
 {
     const double pairs = (double)rnl_divide_up(plan->tiles, 2), chunks = (double)plan->chunks;
-    const double steps = chunks * (double)(problem->taps[1] * problem->taps[2]);
-    const double loads = plan->parts == 1 ? 4 : 14, products = plan->parts == 1 ? 4 : 24;
-    const double adding = products * (double)plan->rows, loading = loads * LOAD_CYCLES;
+    const double steps = (double)step_count(problem, plan);
+    const double step = plan->parts == 1 ? SHORT_CYCLES : STEP_CYCLES + ROW_CYCLES * (double)plan->rows;
     const bool large = 2 * picture_shorts(problem, plan) > FEW_PICTURE;
     const double copying =
         (double)picture_positions(problem, plan) * chunks * (plan->parts == 1 ? COPY_CYCLES : POSITION_CYCLES);
     const double size = large ? 2.5 : 1; /* it leaves no room for weights */
-    const double block = pairs * (steps * (adding > loading ? adding : loading) + TILES_CYCLES) +
-                         (double)(plan->height * plan->width) * PIXEL_CYCLES;
-    const double weights = steps * (double)plan->parts * 2048;
-    const bool stay = weights * (double)plan->share_blocks <= FEW_WEIGHTS;
-    return size * copying + (double)plan->share_blocks * (block + (stay ? 0 : weights / BYTES_A_CYCLE));
+    const double block = pairs * (steps * step + TILES_CYCLES) + (double)(plan->height * plan->width) * PIXEL_CYCLES;
+    const double weights = steps * (double)plan->parts * STEP_BYTES;
+    return size * copying + (double)plan->share_blocks * (block + (plan->pairs_first ? 0 : weights / BYTES_A_CYCLE));
 }
 
-/* Cycles of what comes from memory and goes there, which tiles wait for: source, results (which are read, too),
- * weights. */
-static double memory_cost(const rnl_device *device, const rnl_conv_problem *problem)
+/* Cycles of what comes from memory and goes there, which products wait for: weights of as many bytes as one has. */
+static double memory_cost(const rnl_device *device, const rnl_conv_problem *problem, int64_t weight_bytes)
 {
     const double batch = (double)problem->batch;
     const double sources = batch * (double)(problem->src_size[1] * problem->src_size[2]) * (double)problem->channels *
                            (double)rnl_dtype_bytes(problem->src->dtype);
     const double results = batch * (double)(problem->dst_size[1] * problem->dst_size[2]) * (double)problem->filters *
                            (double)rnl_dtype_bytes(problem->dst->dtype);
-    const double weights = (double)rnl_view_elements(problem->weight) * 2 * (double)problem->amx;
-    const double bytes = (sources > FEW_BYTES ? sources : 0) + (results > FEW_BYTES ? 2 * results : 0) +
-                         (weights > FEW_BYTES ? weights : 0);
+    const double weights = (double)rnl_view_elements(problem->weight) * (double)weight_bytes;
+    const double bytes =
+        (sources > FEW_BYTES ? sources : 0) + (results > FEW_BYTES ? results : 0) + (weights > FEW_BYTES ? weights : 0);
     return bytes / BYTES_A_CYCLE / (double)rnl_device_units(device);
 }
 
@@ -120,6 +125,7 @@ static void choose_shares(const rnl_device *device, const rnl_conv_problem *prob
         it.share_blocks = rnl_divide_up(it.blocks, i);
         it.block_items = rnl_divide_up(it.blocks, it.share_blocks);
         it.share_bands = rnl_divide_up(it.bands, rnl_divide_up(4 * units, it.block_items));
+        it.pairs_first = it.share_blocks * step_count(problem, &it) * it.parts * STEP_BYTES <= FEW_WEIGHTS;
         it.band_items = rnl_divide_up(it.bands, it.share_bands);
         it.cost = band_cost(problem, &it) * (double)it.share_bands *
                   (double)rnl_divide_up(it.band_items * it.block_items, units);
@@ -129,16 +135,28 @@ static void choose_shares(const rnl_device *device, const rnl_conv_problem *prob
     *plan = best;
 }
 
+/* Tiles that span rows, where they are fewer. */
+static void try_spanning(const rnl_conv_problem *problem, amx_plan *plan)
+{
+    amx_plan it = *plan;
+    if (it.height == 1 || it.width < problem->dst_size[2] || problem->stride[1] > 1 || problem->stride[2] > 1)
+        return;
+    it.spans = true;
+    it.rows = ROWS;
+    it.tiles = count_tiles(problem, &it);
+    if (it.tiles < plan->tiles)
+        *plan = it;
+}
+
 static void try_band(const rnl_device *device, const rnl_conv_problem *problem, int64_t height, int64_t width,
                      amx_plan *best)
 {
     amx_plan plan = {.parts = problem->amx, .height = height, .width = width};
     plan.chunks = rnl_divide_up(problem->channels, RNL_AMX_BLOCK);
     plan.blocks = rnl_divide_up(problem->filters, RNL_AMX_BLOCK);
-    plan.spans = width <= NARROW_ROW && width == problem->dst_size[2] && height > 1 && problem->stride[1] == 1 &&
-                 problem->stride[2] == 1;
-    plan.rows = plan.spans ? ROWS : rnl_divide_up(width, rnl_divide_up(width, ROWS));
+    plan.rows = rnl_divide_up(width, rnl_divide_up(width, ROWS));
     plan.tiles = count_tiles(problem, &plan);
+    try_spanning(problem, &plan);
     plan.sum_shorts = rnl_divide_up(plan.tiles, 2) * 2 * SUM_SHORTS;
     plan.bands =
         problem->batch * rnl_divide_up(problem->dst_size[1], height) * rnl_divide_up(problem->dst_size[2], width);
@@ -217,7 +235,10 @@ static double direct_cost(const rnl_device *device, const rnl_conv_problem *prob
     const double pixels = (double)(problem->batch * problem->dst_size[1] * problem->dst_size[2]);
     const double products =
         pixels * (double)problem->filters * (double)problem->channels * (double)(problem->taps[1] * problem->taps[2]);
-    return products / DIRECT_PRODUCTS / winograd_gain(problem, pixels) / (double)rnl_device_units(device);
+    const bool pairs = problem->amx == 1;
+    return products / (pairs ? PAIRS_PRODUCTS : DIRECT_PRODUCTS) / winograd_gain(problem, pixels) /
+               (double)rnl_device_units(device) +
+           memory_cost(device, problem, pairs ? 2 : 4);
 }
 
 bool rnl_conv_amx_pays(const rnl_device *device, const void *data)
@@ -227,12 +248,13 @@ bool rnl_conv_amx_pays(const rnl_device *device, const void *data)
     if (wish_is("off") || !make_plan(device, problem, &plan))
         return false;
     return wish_is("on") || wish_is("model") ||
-           GAIN * (plan.cost + memory_cost(device, problem)) < direct_cost(device, problem);
+           GAIN * (plan.cost + memory_cost(device, problem, 2 * problem->amx)) < direct_cost(device, problem);
 }
 
 static void add_own(rnl_step_builder *step, const rnl_conv_problem *problem, const amx_plan *plan)
 {
-    const int32_t shape[4] = {(int32_t)plan->rows, (int32_t)plan->height, (int32_t)plan->width, plan->spans};
+    const int32_t shape[4] = {(int32_t)plan->rows, (int32_t)plan->height, (int32_t)plan->width,
+                              plan->spans | plan->pairs_first << 1};
     rnl_view shorts = *problem->scratch;
     shorts.dtype = RNL_BF16;
     shorts.offset *= 2;
