@@ -2,12 +2,13 @@
 // Convolution with one channel in and one out of each group: vectors lie over the groups, of which there are at least V.
 //
 // Defines: those of conv.clh, and
-//   ROW_TAPS, ROW_STEP  with few registers: a row's taps, which are not dilated, and the step from pixel to pixel; then a row
-//                       of weights stays in registers, and each pixel is loaded once
+//   ROW_TAPS, ROW_STEP  a row's taps, which are not dilated, and the step from pixel to pixel; then a row of weights stays in
+//                       registers, and each pixel is loaded once
 // check: -DT_SRC=F32 -DT_BIAS=F32 -DT_DST=F32 -DV=4 -DP=4
 // check: -DT_SRC=BF16 -DT_BIAS=F32 -DT_DST=F16 -DV=8 -DP=1 -DINDEX64 -DSTAGES=1 -DS1=OP_MUL(v0,y0) -DOPERANDS=1 -DT_Y0=F32 -DY0_STEP=0
 // check: -DT_SRC=BF16 -DT_WEIGHT=F32 -DT_BIAS=F32 -DT_DST=BF16 -DV=16 -DP=7
 // check: -DT_SRC=F32 -DT_BIAS=F32 -DT_DST=F32 -DV=8 -DP=8 -DROW_TAPS=5 -DROW_STEP=2
+// check: -DT_SRC=BF16 -DT_WEIGHT=F32 -DT_BIAS=F32 -DT_DST=BF16 -DV=16 -DP=7 -DROW_TAPS=3 -DROW_STEP=1
 #include "conv.clh"
 
 #define FIND_OPERAND(i) const idx_t at##i = OPERAND_AT(i, c);

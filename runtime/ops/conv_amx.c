@@ -47,6 +47,11 @@ static bool wish_is(const char *what)
     return wish && strcmp(wish, what) == 0;
 }
 
+bool rnl_conv_amx_is_on(const rnl_device *device)
+{
+    return !wish_is("off") && rnl_device_runs(device, RNL_INSTRUCTION_AMX_BF16);
+}
+
 static int64_t smaller(int64_t a, int64_t b)
 {
     return a < b ? a : b;

@@ -17,6 +17,8 @@ typedef struct rnl_amx_layout {
 } rnl_amx_layout;
 rnl_amx_layout rnl_amx_find_layout(int64_t parts, bool transposed, size_t rank, const int64_t *shape);
 
+/* The device has tiles, and the user has not said RUNNEL_AMX=off. */
+bool rnl_conv_amx_is_on(const rnl_device *device);
 /* What its weights stand for: up to two spatial dimensions, one group; parts: 1 or 3. */
 bool rnl_conv_amx_takes(int64_t parts, size_t rank, const int64_t *shape, int64_t groups);
 /* The floats of params.scratch that it wants. */

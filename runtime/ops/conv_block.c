@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/conv_block.h"
+#include "ops/conv_amx.h"
 #include "ops/conv_block_plan.h"
 #include "ops/conv_pairs.h"
 #include "ops/conv_weight.h"
@@ -26,6 +27,9 @@ bool rnl_conv_block_pays(const rnl_device *device, const rnl_conv_block_shape *s
     rnl_conv_block_plan plan;
     const char *forced = getenv("RUNNEL_CONV");
     if (!rnl_conv_block_make_plan(device, shape, &plan) || (forced && strcmp(forced, "block") != 0))
+        return false;
+    /* Matrix tiles multiply so much faster than pairs that a way through memory costs less. */
+    if (shape->pairs && !forced && rnl_conv_amx_is_on(device))
         return false;
     return forced || rnl_conv_block_waste(shape, &plan) < MOST_WASTE;
 }

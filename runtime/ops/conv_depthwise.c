@@ -10,12 +10,20 @@ bool rnl_conv_depthwise_applies(const rnl_device *device, const void *data)
     return problem->depthwise;
 }
 
-/* Rows of taps that short registers keep while pixels pass, and with them enough sums that none waits for another. */
+/* Rows of taps that registers keep while pixels pass, and with them enough sums that none waits for another. */
 static bool keeps_taps(const rnl_device *device, const rnl_conv_problem *problem)
 {
     const int64_t taps = problem->taps[2], stride = problem->stride[2];
-    return rnl_device_is_cpu(device) && device->vector_width == 8 && problem->groups >= 8 && (taps == 3 || taps == 5) &&
-           (stride == 1 || stride == 2) && problem->dilation[2] == 1 && problem->dst_size[2] >= 8;
+    return rnl_device_is_cpu(device) && device->vector_width >= 8 && problem->groups >= (int64_t)device->vector_width &&
+           (taps == 3 || taps == 5) && (stride == 1 || stride == 2) && problem->dilation[2] == 1 &&
+           problem->dst_size[2] >= (device->vector_width == 8 ? 8 : 7);
+}
+
+static int64_t most_pixels(int64_t vector, bool keeps)
+{
+    if (vector == 16)
+        return 7;
+    return vector < 8 ? 4 : keeps ? 8 : 6;
 }
 
 /* Pixels of one row, few where rows are short: two programs. */
@@ -24,7 +32,7 @@ static rnl_conv_tile choose_tile(const rnl_device *device, const rnl_conv_proble
     rnl_conv_tile tile = {.vector = device->vector_width, .vectors = 1};
     while (tile.vector > problem->groups)
         tile.vector /= 2;
-    const int64_t most = keeps_taps(device, problem) ? 8 : tile.vector == 16 ? 7 : tile.vector == 8 ? 6 : 4;
+    const int64_t most = most_pixels(tile.vector, keeps_taps(device, problem));
     tile.pixels = problem->dst_size[2] >= most ? most : 1;
     return tile;
 }
