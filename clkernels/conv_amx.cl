@@ -10,115 +10,19 @@
 // gpu: never
 // Defines: those of conv.clh, V=16, P=1; MODEL: see amx.clh; and
 //   NUMBER  parts of a number: 1 or 3
+//   LINE    up to four channels, and up to eight taps a row, undilated: they are a step of 32 channels
 // check: -DT_SRC=F32 -DT_BIAS=F32 -DT_DST=F32 -DV=16 -DP=1 -DNUMBER=3 -DMODEL
 // check: -DT_SRC=BF16 -DT_WEIGHT=U32 -DT_BIAS=F32 -DT_DST=BF16 -DV=16 -DP=1 -DNUMBER=1 -DMODEL -DINDEX64
+// check: -DT_SRC=F32 -DT_WEIGHT=U32 -DT_BIAS=F32 -DT_DST=BF16 -DV=16 -DP=1 -DNUMBER=3 -DMODEL -DLINE
 // check: -DT_SRC=F32 -DT_BIAS=F32 -DT_DST=F32 -DV=16 -DP=1 -DNUMBER=3 -DMODEL -DSTAGES=2 -DS1=OP_ADD(v0,y0) -DS2=OP_RELU(v1) -DOPERANDS=1 -DT_Y0=F32 -DY0_STEP=1
 #include "conv.clh"
 #include "amx.clh"
+#include "conv_amx_picture.clh"
 
-#define CHUNK 32 // channels of a tile's row
 #define BLOCK 32 // output channels that are computed together
 #define TILE_SHORTS 512
 #define STEP_SHORTS (NUMBER * 2 * TILE_SHORTS) // weights of 32 channels of a tap and 32 channels of results
 #define SEGMENT (48 / NUMBER)                   // steps whose weights stay in a second cache while all tiles pass
-
-// What a work-item has memory for: sums of all tiles of a band, then planes.
-typedef struct picture {
-    __global float *sums;
-    __global ushort *planes;
-    int rows, columns;     // positions
-    int first_h, first_w;  // of the results
-    int height, width;     // of the results
-    int step_h, step_w;    // from position to position, in the image
-    long plane;            // shorts
-} picture;
-
-// ---- numbers in parts -------------------------------------------------------------------------------------------------
-
-typedef ushort16 loose_shorts __attribute__((aligned(2)));
-typedef uint16 loose_integers __attribute__((aligned(2)));
-
-#if NUMBER == 1
-static inline void store_parts(__global ushort *to, long plane, float16 low, float16 high)
-{
-    (void)plane;
-    *(__global loose_shorts *)to = bf16_from_float16(low);
-    *(__global loose_shorts *)(to + 16) = bf16_from_float16(high);
-}
-#else
-// Half away from zero: the rest has 16 bits then, and the rest of that 8.
-static inline uint16 upper_part(float16 value)
-{
-    return (as_uint16(value) + 0x8000u) & 0xffff0000u;
-}
-
-static inline void store_part(__global ushort *to, uint16 low, uint16 high)
-{
-#ifdef MODEL
-    *(__global loose_shorts *)to = convert_ushort16(low >> 16);
-    *(__global loose_shorts *)(to + 16) = convert_ushort16(high >> 16);
-#else
-    uint16 both;
-    __asm__("vcvtne2ps2bf16 %1,%2,%0" : "=v"(both) : "v"(low), "v"(high));
-    *(__global loose_integers *)to = both;
-#endif
-}
-
-static inline void store_parts(__global ushort *to, long plane, float16 low, float16 high)
-{
-#pragma unroll
-    for (int part = 0; part < NUMBER; part++) {
-        const uint16 a = upper_part(low), b = upper_part(high);
-        store_part(to + part * plane, a, b);
-        low -= as_float16(a);
-        high -= as_float16(b);
-    }
-}
-#endif
-
-static inline void store_zeros(__global ushort *to, long plane, int chunks)
-{
-    for (int i = 0; i < chunks * NUMBER; i++)
-        for (int j = 0; j < CHUNK; j += 16)
-            *(__global loose_shorts *)(to + i * plane + j) = (ushort16)(ushort)0;
-}
-
-// All channels of a position.
-static inline void copy_pixel(__global const STORAGE(T_SRC) *from, int channels, __global ushort *to, long plane)
-{
-    int c = 0;
-    for (; c + CHUNK <= channels; c += CHUNK, to += NUMBER * plane)
-        store_parts(to, plane, LOADV(T_SRC, 16, from, c), LOADV(T_SRC, 16, from, c + 16));
-    if (c < channels) {
-        float16 low = 0.0f, high = 0.0f;
-        const int rest = channels - c;
-        if (rest >= 16)
-            low = LOADV(T_SRC, 16, from, c);
-        else
-            LOAD_FIRST(T_SRC, 16, from, c, low, rest);
-        if (rest > 16)
-            LOAD_FIRST(T_SRC, 16, from, c + 16, high, rest - 16);
-        store_parts(to, plane, low, high);
-    }
-}
-
-// Positions outside of the image are zeros.
-static inline void make_picture(const picture *p, __global const STORAGE(T_SRC) *src, int4 src_size, int4 stride, int4 pad,
-                                idx4_t src_stride)
-{
-    const int chunks = (src_size.w + CHUNK - 1) / CHUNK;
-    for (int y = 0; y < p->rows; y++) {
-        const int h = p->first_h * stride.y - pad.y + y * p->step_h;
-        __global ushort *to = p->planes + (long)y * p->columns * CHUNK;
-        for (int x = 0; x < p->columns; x++, to += CHUNK) {
-            const int w = p->first_w * stride.z - pad.z + x * p->step_w;
-            if (h >= 0 && h < src_size.y && w >= 0 && w < src_size.z)
-                copy_pixel(src + ((idx_t)h * src_stride.z + (idx_t)w * src_stride.w), src_size.w, to, p->plane);
-            else
-                store_zeros(to, p->plane, chunks);
-        }
-    }
-}
 
 // ---- products ---------------------------------------------------------------------------------------------------------
 
@@ -213,8 +117,8 @@ static inline void add_steps(const picture *p, int2 position, bool both, __globa
     for (int tap = begin / chunks, c = begin - tap * chunks; begin < end; tap++, c = 0) {
         const int kh = tap / taps.z, kw = tap - kh * taps.z;
         const long at = kh * dilation.y * p->columns + kw * dilation.z;
-        __global const ushort *first = p->planes + ((position.x + at) * CHUNK + c * chunk);
-        __global const ushort *second = p->planes + ((position.y + at) * CHUNK + c * chunk);
+        __global const ushort *first = p->planes + ((position.x + at) * PITCH + c * chunk);
+        __global const ushort *second = p->planes + ((position.y + at) * PITCH + c * chunk);
         const int last = min(end, begin + chunks - c);
         if (both)
             for (; begin < last; begin++) {
@@ -374,7 +278,7 @@ static inline void compute_pair(const picture *p, const tile_lines *lines, const
     const int2 positions = (int2)(find_position(p, lines, pair->first), find_position(p, lines, pair->second));
     load_sums(sums, begin == 0, pair->both PASS_TILES);
     add_steps(p, positions, pair->both, weight, begin, end, chunks, taps, dilation,
-              lines->to_next * TILE_ROW_BYTES PASS_TILES);
+              lines->to_next * (PITCH * 2) PASS_TILES);
     store_sums(sums, pair->both PASS_TILES);
     if (end < taps.y * taps.z * chunks)
         return;
@@ -453,11 +357,11 @@ WORK convolve(__global ushort *memory, idx4_t own, int4 shape, CONV_ARGUMENTS, c
         p.width = min(shape.z, dst_size.z - p.first_w);
         p.rows = (p.height - 1) * to_row + (taps.y - 1) * dilation.y + 1;
         p.columns = (p.width - 1) * to_next + (taps.z - 1) * dilation.z + 1;
-        p.plane = (long)((p.rows * p.columns + TILE_ROWS * to_next) | 1) * CHUNK;
+        p.plane = plane_shorts(&p, to_next);
         make_picture(&p, src + (src_offset + n * src_stride.x), src_size, stride, pad, src_stride);
         const tile_lines lines = find_lines(&p, shape, to_next, to_row);
         compute_band(&p, &lines, (shape.w & 2) != 0, first_block, end_block,
-                     (__global const ushort *)weight + 2 * weight_offset, weight_stride.z, chunks, taps, dilation,
+                     (__global const ushort *)weight + 2 * weight_offset, weight_stride.z, chunks, STEP_TAPS, dilation,
                      bias + bias_offset, flags.y, dst_size.w, dst, dst_offset + n * dst_stride.x, dst_stride,
                      n PASS_SCALARS FOR_OPERANDS(PASS_OPERAND) PASS_TILES);
     }

@@ -109,19 +109,40 @@ static rnl_status choose_narrow(rnl_lowering *lowering, rnl_conv_params *params,
                               source);
 }
 
-/* Where the model multiplies bfloat16: a first layer's picture as pairs of channels, if it is one. */
+/* Whether matrix tiles multiply a first layer's picture as bfloat16. */
+static rnl_status prefers_tiles(const rnl_lowering *lowering, const rnl_conv_params *params, const rnl_view *picture,
+                                const rnl_view *weight, bool *out_prefers)
+{
+    const rnl_tensor_desc *target = &lowering->context.outputs[0];
+    const rnl_view image = rnl_view_channels_last(RNL_NO_SLOT, RNL_F32, picture->rank, picture->shape);
+    const rnl_view result = rnl_view_channels_last(RNL_NO_SLOT, target->dtype, target->rank, target->shape);
+    rnl_view shape = {.slot = RNL_NO_SLOT, .dtype = RNL_F32, .rank = weight->rank};
+    rnl_conv_params wish = *params;
+    memcpy(shape.shape, weight->shape, sizeof shape.shape);
+    wish.pairs = false;
+    wish.amx = 1;
+    return rnl_conv_prefers_amx(lowering->list->device, &wish, &image, &shape, &result, out_prefers);
+}
+
+/* Where the model multiplies bfloat16: a first layer's picture, if it is one, as it is for matrix tiles, or as pairs of
+ * channels. */
 static rnl_status lower_colours(rnl_lowering *lowering, rnl_conv_params *params, rnl_view *source)
 {
     const uint32_t *inputs = lowering->context.node->inputs;
     const rnl_host_tensor *tensor = lowering->planner->model->constants.tensors[inputs[1]];
+    bool tiles;
     if (!rnl_narrow_is_on(lowering->planner->model) || !tensor || tensor->dtype != RNL_F32)
         return RNL_OK;
     rnl_view picture;
     const rnl_view weight = rnl_view_row_major(RNL_NO_SLOT, RNL_F32, tensor->rank, tensor->shape);
     TRY(rnl_lower_stored(lowering, inputs[0], RNL_LAYOUT_ANY, &picture));
-    params->pairs = rnl_conv_prefers_colours(lowering->list->device, params, &picture, &weight);
-    if (!params->pairs)
+    if (!rnl_conv_prefers_colours(lowering->list->device, params, &picture, &weight))
         return RNL_OK;
+    TRY(prefers_tiles(lowering, params, &picture, &weight, &tiles));
+    params->amx = tiles ? 1 : 0;
+    params->pairs = !tiles;
+    if (tiles)
+        return rnl_lower_value(lowering, inputs[0], RNL_LAYOUT_CHANNELS_LAST, source);
     const int64_t shape[4] = {picture.shape[0], picture.shape[1] + 1, picture.shape[2], picture.shape[3]};
     TRY(rnl_lower_scratch(lowering, RNL_BF16, 4, shape, RNL_LAYOUT_CHANNELS_LAST, source));
     return rnl_op_conv_colours(lowering->list, &picture, source);
@@ -131,7 +152,7 @@ static rnl_status lower_image(rnl_lowering *lowering, rnl_conv_params *params, b
 {
     if (!transposed && !pads_itself(lowering))
         TRY(lower_colours(lowering, params, source));
-    if (params->pairs)
+    if (params->pairs || params->amx)
         return RNL_OK;
     if (!transposed && !pads_itself(lowering) && rnl_narrow_multiplies(lowering->planner, lowering->context.node))
         return choose_narrow(lowering, params, source);

@@ -21,7 +21,7 @@
 #define STEP_CYCLES 270.0    /* of a pair of tiles in three parts … */
 #define ROW_CYCLES 16.0      /* … of each row of them */
 #define SHORT_CYCLES 120.0   /* of a pair in one part, whose loads take longest */
-#define PIXEL_CYCLES 25.0    /* of 32 results */
+#define PIXEL_CYCLES 22.0    /* of 32 results */
 #define TILES_CYCLES 150.0   /* whatever their channels */
 #define BYTES_A_CYCLE 5.0    /* of memory */
 #define FEW_PICTURE (320 * 1024)
@@ -34,6 +34,7 @@
 typedef struct amx_plan {
     int64_t parts, chunks, blocks;
     int64_t rows, height, width; /* of a tile, of a band */
+    bool line;                   /* as the weights' */
     bool spans;                  /* a tile may span rows */
     bool pairs_first;            /* all blocks of a pair of tiles, and then the next pair */
     int64_t tiles, sum_shorts;   /* of a band */
@@ -50,6 +51,11 @@ static bool wish_is(const char *what)
 bool rnl_conv_amx_is_on(const rnl_device *device)
 {
     return !wish_is("off") && rnl_device_runs(device, RNL_INSTRUCTION_AMX_BF16);
+}
+
+static bool is_line(const rnl_conv_problem *problem)
+{
+    return rnl_amx_find_layout(problem->amx, problem->transposed, problem->weight->rank, problem->weight->shape).line;
 }
 
 static int64_t smaller(int64_t a, int64_t b)
@@ -72,7 +78,10 @@ static int64_t picture_positions(const rnl_conv_problem *problem, const amx_plan
 /* A plane has room for tiles that begin at its last positions, and an odd number of lines. */
 static int64_t plane_shorts(const rnl_conv_problem *problem, const amx_plan *plan)
 {
-    return ((picture_positions(problem, plan) + ROWS * problem->stride[2]) | 1) * RNL_AMX_BLOCK;
+    const int64_t count = picture_positions(problem, plan) + ROWS * problem->stride[2];
+    if (plan->line)
+        return ((count * RNL_AMX_PITCH / RNL_AMX_BLOCK + 2) | 1) * RNL_AMX_BLOCK;
+    return (count | 1) * RNL_AMX_BLOCK;
 }
 
 static int64_t picture_shorts(const rnl_conv_problem *problem, const amx_plan *plan)
@@ -89,7 +98,7 @@ static int64_t count_tiles(const rnl_conv_problem *problem, const amx_plan *plan
 
 static int64_t step_count(const rnl_conv_problem *problem, const amx_plan *plan)
 {
-    return plan->chunks * problem->taps[1] * problem->taps[2];
+    return plan->chunks * problem->taps[1] * (plan->line ? 1 : problem->taps[2]);
 }
 
 /* Cycles of a band. */
@@ -101,7 +110,7 @@ static double band_cost(const rnl_conv_problem *problem, const amx_plan *plan)
     const bool large = 2 * picture_shorts(problem, plan) > FEW_PICTURE;
     const double copying =
         (double)picture_positions(problem, plan) * chunks * (plan->parts == 1 ? COPY_CYCLES : POSITION_CYCLES);
-    const double size = large ? 2.5 : 1; /* it leaves no room for weights */
+    const double size = plan->line ? 0.25 : large ? 2.5 : 1; /* it leaves no room for weights */
     const double block = pairs * (steps * step + TILES_CYCLES) + (double)(plan->height * plan->width) * PIXEL_CYCLES;
     const double weights = steps * (double)plan->parts * STEP_BYTES;
     return size * copying + (double)plan->share_blocks * (block + (plan->pairs_first ? 0 : weights / BYTES_A_CYCLE));
@@ -156,7 +165,7 @@ static void try_spanning(const rnl_conv_problem *problem, amx_plan *plan)
 static void try_band(const rnl_device *device, const rnl_conv_problem *problem, int64_t height, int64_t width,
                      amx_plan *best)
 {
-    amx_plan plan = {.parts = problem->amx, .height = height, .width = width};
+    amx_plan plan = {.parts = problem->amx, .line = is_line(problem), .height = height, .width = width};
     plan.chunks = rnl_divide_up(problem->channels, RNL_AMX_BLOCK);
     plan.blocks = rnl_divide_up(problem->filters, RNL_AMX_BLOCK);
     plan.rows = rnl_divide_up(width, rnl_divide_up(width, ROWS));
@@ -213,7 +222,8 @@ int64_t rnl_conv_amx_scratch(const rnl_device *device, const rnl_conv_problem *p
 static bool has_shape(const rnl_conv_problem *problem)
 {
     return !problem->transposed && problem->groups == 1 && problem->channels > 0 && problem->taps[0] == 1 &&
-           problem->src_size[0] == 1 && problem->dst_size[0] == 1 && problem->pad[0] == 0;
+           problem->src_size[0] == 1 && problem->dst_size[0] == 1 && problem->pad[0] == 0 &&
+           (problem->dilation[2] == 1 || !is_line(problem));
 }
 
 bool rnl_conv_amx_applies(const rnl_device *device, const void *data)
@@ -281,6 +291,8 @@ rnl_status rnl_conv_amx_append(rnl_step_list *list, const char *name, const void
     rnl_step_begin(&step, list, name, problem.index64);
     rnl_conv_add_defines(&step, &problem, &tile);
     rnl_step_define(&step, "NUMBER=%lld", (long long)plan.parts);
+    if (plan.line)
+        rnl_step_define(&step, "LINE");
     if (wish_is("model"))
         rnl_step_define(&step, "MODEL");
     add_own(&step, &problem, &plan);

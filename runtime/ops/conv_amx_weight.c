@@ -17,10 +17,18 @@ static int64_t blocks_of(int64_t count)
     return count / RNL_AMX_BLOCK + (count % RNL_AMX_BLOCK > 0);
 }
 
+/* Channels first are those of a matrix, or of a transposed convolution. */
+static bool is_line(bool transposed, size_t rank, const int64_t *shape)
+{
+    return !transposed && rank >= 3 && shape[1] <= RNL_AMX_PITCH && shape[rank - 1] > 1 &&
+           shape[rank - 1] <= RNL_AMX_BLOCK / RNL_AMX_PITCH;
+}
+
 rnl_amx_layout rnl_amx_find_layout(int64_t parts, bool transposed, size_t rank, const int64_t *shape)
 {
     rnl_amx_layout l = {.filters = shape[transposed ? 1 : 0], .channels = shape[transposed ? 0 : 1], .taps = 1};
-    for (size_t i = 2; i < rank; ++i)
+    l.line = is_line(transposed, rank, shape);
+    for (size_t i = 2; i < rank - l.line; ++i)
         l.taps = saturating_mul(l.taps, shape[i]);
     l.blocks = blocks_of(l.filters);
     l.chunks = blocks_of(l.channels);
@@ -81,6 +89,19 @@ static void put_parts(float value, int64_t parts, unsigned shift, uint32_t *targ
     }
 }
 
+/* The tiles of all parts of one row of `columns` taps, and 32 filters. */
+static void pack_line(const rnl_amx_layout *l, const amx_source *source, int64_t parts, int64_t first_filter,
+                      int64_t first_tap, int64_t columns, uint32_t *target)
+{
+    const int64_t filters = l->filters - first_filter;
+    memset(target, 0, (size_t)(parts * 2 * TILE_INTEGERS) * sizeof *target);
+    for (int64_t f = 0; f < filters && f < RNL_AMX_BLOCK; ++f)
+        for (int64_t i = 0; i < columns * RNL_AMX_PITCH; ++i)
+            if (i % RNL_AMX_PITCH < l->channels)
+                put_parts(read_weight(source, first_filter + f, i % RNL_AMX_PITCH, first_tap + i / RNL_AMX_PITCH),
+                          parts, i % 2 ? 16 : 0, target + f / HALF * TILE_INTEGERS + i / 2 * HALF + f % HALF);
+}
+
 /* The tiles of all parts of one tap, 32 channels and 32 filters. */
 static void pack_chunk(const rnl_amx_layout *l, const amx_source *source, int64_t parts, int64_t first_filter,
                        int64_t first_channel, int64_t tap, uint32_t *target)
@@ -97,12 +118,16 @@ void rnl_conv_amx_pack(int64_t parts, bool transposed, size_t rank, const int64_
                        const double *factors, uint32_t *target)
 {
     const rnl_amx_layout l = rnl_amx_find_layout(parts, transposed, rank, shape);
-    const amx_source from = {source, factors, transposed ? l.taps : l.channels * l.taps,
-                             transposed ? l.filters * l.taps : l.taps};
+    const int64_t columns = l.line ? shape[rank - 1] : 1, taps = l.taps * columns;
+    const amx_source from = {source, factors, transposed ? taps : l.channels * taps,
+                             transposed ? l.filters * taps : taps};
     for (int64_t block = 0; block < l.blocks; ++block)
         for (int64_t tap = 0; tap < l.taps; ++tap)
             for (int64_t chunk = 0; chunk < l.chunks; ++chunk) {
-                pack_chunk(&l, &from, parts, block * RNL_AMX_BLOCK, chunk * RNL_AMX_BLOCK, tap, target);
+                if (l.line)
+                    pack_line(&l, &from, parts, block * RNL_AMX_BLOCK, tap * columns, columns, target);
+                else
+                    pack_chunk(&l, &from, parts, block * RNL_AMX_BLOCK, chunk * RNL_AMX_BLOCK, tap, target);
                 target += parts * 2 * TILE_INTEGERS;
             }
 }

@@ -79,9 +79,27 @@ START_TEST(windows)
 }
 END_TEST
 
+/* Few channels of a row of taps are a step. */
+START_TEST(lines)
+{
+    for (int64_t i = 0; i < (op_small() ? 2 : 28); ++i)
+        run((conv_case){.batch = 1 + i % 2,
+                        .channels = 3 - (i % 4 == 3 ? i / 4 % 3 : 0) + (i % 8 == 5),
+                        .filters = 20 + i,
+                        SIZE(8 + i % 3, 9 + 3 * (i % 7)),
+                        .taps = {1 + i % 4, 2 + i % 7},
+                        .stride = {1 + i % 2, 1 + i % 3},
+                        .dilation = {1 + i / 12 % 2, 1},
+                        .pad_begin = {i % 2, i / 2 % 4},
+                        .pad_end = {i / 4 % 2, i % 5},
+                        .slices = i % 5 == 0});
+}
+END_TEST
+
 START_TEST(dimensions)
 {
     run((conv_case){.batch = 2, .channels = 8, .filters = 18, .spatial = 1, .size = {30}, .taps = {3}, .stride = {2}});
+    run((conv_case){.batch = 2, .channels = 2, .filters = 18, .spatial = 1, .size = {30}, .taps = {5}, .stride = {2}});
 }
 END_TEST
 
@@ -201,6 +219,7 @@ static void add_tests(TCase *tests)
     tcase_add_test(tests, channel_counts);
     tcase_add_test(tests, pixel_counts);
     tcase_add_test(tests, windows);
+    tcase_add_test(tests, lines);
     tcase_add_test(tests, dimensions);
     tcase_add_test(tests, chains);
     tcase_add_test(tests, many_bands);
