@@ -12,11 +12,14 @@
 //   KEYS      a multiple of R
 //   BIAS      0: none; 1: the same for all queries of a head; 2: any
 //   PAIRS     factors are rounded to bfloat16 and multiplied in pairs: of elements, and of keys. MODEL: see bf16_pairs.clh
+//   TILES     with PAIRS: the products by matrix tiles; MODEL: see amx.clh, too
 //   INDEX64   see common.clh
 // check: -DD=32 -DE=32 -DW=16 -DNB=2 -DR=8 -DKEYS=64 -DBIAS=1
 // check: -DD=20 -DE=7 -DW=8 -DNB=1 -DR=4 -DKEYS=16 -DBIAS=2 -DINDEX64
 // check: -DD=32 -DE=32 -DW=16 -DNB=2 -DR=8 -DKEYS=64 -DBIAS=1 -DPAIRS -DMODEL
 // check: -DD=5 -DE=7 -DW=8 -DNB=2 -DR=4 -DKEYS=64 -DBIAS=0 -DPAIRS -DMODEL
+// check: -DD=32 -DE=32 -DW=16 -DNB=2 -DR=8 -DKEYS=64 -DBIAS=1 -DPAIRS -DTILES -DMODEL
+// check: -DD=37 -DE=50 -DW=16 -DNB=1 -DR=8 -DKEYS=64 -DBIAS=2 -DPAIRS -DTILES -DMODEL
 // check: -DD=3 -DE=64 -DW=4 -DNB=2 -DR=4 -DKEYS=32 -DBIAS=0
 #include "common.clh"
 #define V W
@@ -33,6 +36,7 @@
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
 #define FOR_VECTORS UNROLL for (int j = 0; j < NB; j++) if (j < nb)
 #define E_TILES ((E + R - 1) / R)
+#define LINES __attribute__((aligned(64))) // of memory
 
 typedef struct matrix {
     __global const float *data;
@@ -142,6 +146,17 @@ ALWAYS_INLINE void score(const int nb, const factor_t *turned, const factors k, 
     }
 }
 
+#ifdef TILES
+#include "attention_tiles.clh"
+#define RESULTS (E_ROWS * NB)
+#else
+#define TILES_BEGIN(rows)
+#define TILES_END
+#define TILES_PARAMETER
+#define PASS_TILES
+#define RESULTS (E_TILES * R * NB)
+#endif
+
 #ifndef PAIRS
 // Scores become their powers of two; their sums.
 ALWAYS_INLINE void weigh(const int nb, value_t *scores, const int count, const value_t highest[NB], value_t total[NB])
@@ -200,13 +215,17 @@ static inline void store_rows(const value_t *result, __global float *dst, const 
 // `count` keys more: what was summed so far shrinks when the highest score grows.
 ALWAYS_INLINE void add_block(const int nb, const factor_t *turned, const matrix keys, const matrix values,
                              const int count, const mask *bias, const bool first, value_t highest[NB],
-                             value_t total[NB], value_t *result)
+                             value_t total[NB], value_t *result TILES_PARAMETER)
 {
     value_t scores[KEYS * NB], now[NB], sum[NB], safe[NB];
     FOR_VECTORS now[j] = highest[j];
 #ifdef PAIRS
-    uint own_keys[KEYS * SIZE], own_values[KEYS / 2 * E];
+    uint own_keys[KEYS * SIZE] LINES;
+#ifdef TILES
+    score_tiles(nb, turned, pack_keys(keys, count, own_keys), count, bias, scores, now PASS_TILES);
+#else
     score(nb, turned, pack_keys(keys, count, own_keys), count, bias, scores, now);
+#endif
 #else
     score(nb, turned, keys, count, bias, scores, now);
 #endif
@@ -225,7 +244,12 @@ ALWAYS_INLINE void add_block(const int nb, const factor_t *turned, const matrix 
         for (int e = first ? E : 0; e < E; e++)
             result[e * NB + j] *= factor;
     }
-#ifdef PAIRS
+#ifdef TILES
+    ushort own_values[E_ROWS * KEYS] LINES;
+    turn_values(values, count, own_values);
+    add_tiles(nb, shares, own_values, count, result PASS_TILES);
+#elif defined(PAIRS)
+    uint own_values[KEYS / 2 * E];
     add_values(nb, shares, pack_values(values, count, own_values), (count + 1) / 2, result);
 #else
     add_values(nb, scores, values, count, result);
@@ -235,9 +259,9 @@ ALWAYS_INLINE void add_block(const int nb, const factor_t *turned, const matrix 
 // nb vectors of queries from `first` on; strides of rows are those of dst and query.
 ALWAYS_INLINE void attend(const int nb, const idx_t first, const idx4_t sizes, __global float *dst,
                           const idx_t dst_step, __global const float *query, const idx_t query_step, const matrix keys,
-                          const matrix values, mask *bias, const float scale)
+                          const matrix values, mask *bias, const float scale TILES_PARAMETER)
 {
-    value_t elements[D], result[E_TILES * R * NB], highest[NB], total[NB];
+    value_t elements[D], result[RESULTS], highest[NB], total[NB];
     factor_t turned[SIZE * NB];
     __global const float *bias_data = bias->data;
     FOR_VECTORS
@@ -255,14 +279,14 @@ ALWAYS_INLINE void attend(const int nb, const idx_t first, const idx4_t sizes, _
         for (int d = 0; d < SIZE; d++)
             turned[d * NB + j] = QUERY_FACTOR(elements, d);
     }
-    for (int i = 0; i < E_TILES * R * NB; i++)
+    for (int i = 0; i < RESULTS; i++)
         result[i] = 0;
     for (idx_t k = 0; k < sizes.s1; k += KEYS) {
         const matrix some_keys = {keys.data + k * keys.step, keys.step};
         const matrix some_values = {values.data + k * values.step, values.step};
         bias->data = bias_data + k * bias->key_step;
         add_block(nb, turned, some_keys, some_values, (int)min((idx_t)KEYS, sizes.s1 - k), bias, k == 0, highest, total,
-                  result);
+                  result PASS_TILES);
     }
     FOR_VECTORS
     {
@@ -295,13 +319,15 @@ WORK attend_group(ATTENTION_ARGUMENTS, const idx_t group, const idx_t head, cons
     dst += offsets.s0 + b * strides.s0 + head * strides.s1;
     query += offsets.s1 + b * strides.s3 + head * strides.s4;
 #define ATTEND(nb)                                                                                                     \
-    attend(nb, first * W, sizes, dst, strides.s2, query, strides.s5, keys, values, &more, scale * LOG2_E)
+    attend(nb, first * W, sizes, dst, strides.s2, query, strides.s5, keys, values, &more, scale * LOG2_E PASS_TILES)
+    TILES_BEGIN(16)
 #if NB > 1
     if (end - first < NB)
         ATTEND(1);
     else
 #endif
         ATTEND(NB);
+    TILES_END
 }
 
 NOT_VECTORIZED __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void attention(ATTENTION_ARGUMENTS TEAM_ARGUMENTS)

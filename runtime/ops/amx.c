@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/amx.h"
+#include <stdlib.h>
+#include <string.h>
 
 #if defined(__x86_64__) && defined(__linux__)
 #include <cpuid.h>
@@ -24,3 +26,9 @@ bool rnl_amx_request(bool bytes)
     return false;
 }
 #endif
+
+bool rnl_amx_wish_is(const char *what)
+{
+    const char *wish = getenv("RUNNEL_AMX");
+    return wish && strcmp(wish, what) == 0;
+}

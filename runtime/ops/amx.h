@@ -8,5 +8,7 @@
 /* The processor has them, for bytes or for bfloat16, and Linux lets all threads of this process use them. Any thread.
  */
 bool rnl_amx_request(bool bytes);
+/* Of RUNNEL_AMX, read anew each time: "off"; "on", wherever they apply; "model", in plain C. */
+bool rnl_amx_wish_is(const char *what);
 
 #endif

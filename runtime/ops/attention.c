@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/attention.h"
+#include "ops/amx.h"
 #include "ops/implementation.h"
 #include "ops/instruction.h"
 #include "ops/step_build.h"
@@ -57,13 +58,24 @@ static bool multiplies_pairs(const rnl_device *device, const rnl_attention_step 
     return a->pairs && width >= 8 && rnl_device_runs(device, RNL_INSTRUCTION_BF16);
 }
 
+static bool multiplies_tiles(const rnl_device *device, const rnl_attention_step *a, int64_t width)
+{
+    return a->pairs && width == 16 && !rnl_amx_wish_is("off") &&
+           (rnl_amx_wish_is("model") || rnl_device_runs(device, RNL_INSTRUCTION_AMX_BF16));
+}
+
 static void add_defines(rnl_step_builder *step, const rnl_attention_step *a, int64_t width, int64_t vectors, int bias)
 {
+    const bool tiles = multiplies_tiles(step->list->device, a, width);
     rnl_step_define(step, "D=%lld -DE=%lld -DW=%lld -DNB=%lld -DR=%d -DKEYS=%d -DBIAS=%d", (long long)a->query.shape[3],
                     (long long)a->value.shape[3], (long long)width, (long long)vectors, width == 16 ? 8 : 4, BLOCK_KEYS,
                     bias);
-    if (multiplies_pairs(step->list->device, a, width))
+    if (tiles || multiplies_pairs(step->list->device, a, width))
         rnl_step_define(step, "PAIRS");
+    if (tiles)
+        rnl_step_define(step, "TILES");
+    if (tiles && rnl_amx_wish_is("model"))
+        rnl_step_define(step, "MODEL");
 }
 
 static void add_arguments(rnl_step_builder *step, const rnl_attention_step *a, const int64_t bias_strides[4])
@@ -101,7 +113,8 @@ rnl_status rnl_op_attention(rnl_step_list *list, const rnl_attention_step *a)
                              (size_t)a->query.shape[0]};
     if (rnl_view_elements(&a->dst) == 0)
         return RNL_OK;
-    rnl_step_begin(&step, list, "attention:lanes", index64);
+    rnl_step_begin(&step, list, multiplies_tiles(list->device, a, width) ? "attention:amx" : "attention:lanes",
+                   index64);
     add_defines(&step, a, width, vectors, bias);
     add_arguments(&step, a, bias_strides);
     rnl_step_range(&step, 3, items, (size_t[3]){1, 1, 1});

@@ -2,6 +2,7 @@
 #include "ops/conv_amx.h"
 #include "base/memory.h"
 #include "base/status.h"
+#include "ops/amx.h"
 #include "ops/conv_step.h"
 #include "ops/deterministic.h"
 #include "ops/implementation.h"
@@ -42,15 +43,9 @@ typedef struct amx_plan {
     double cost;
 } amx_plan;
 
-static bool wish_is(const char *what)
-{
-    const char *wish = getenv("RUNNEL_AMX");
-    return wish && strcmp(wish, what) == 0;
-}
-
 bool rnl_conv_amx_is_on(const rnl_device *device)
 {
-    return !wish_is("off") && rnl_device_runs(device, RNL_INSTRUCTION_AMX_BF16);
+    return !rnl_amx_wish_is("off") && rnl_device_runs(device, RNL_INSTRUCTION_AMX_BF16);
 }
 
 static bool is_line(const rnl_conv_problem *problem)
@@ -233,7 +228,8 @@ bool rnl_conv_amx_applies(const rnl_device *device, const void *data)
     const int64_t given = scratch && scratch->dtype == RNL_F32 ? rnl_view_elements(scratch) : 0;
     amx_plan plan;
     return problem->amx && rnl_device_is_cpu(device) && has_shape(problem) && make_plan(device, problem, &plan) &&
-           plan_floats(&plan) <= given && (wish_is("model") || rnl_device_runs(device, RNL_INSTRUCTION_AMX_BF16));
+           plan_floats(&plan) <= given &&
+           (rnl_amx_wish_is("model") || rnl_device_runs(device, RNL_INSTRUCTION_AMX_BF16));
 }
 
 /* How much Winograd's way gains: little where its weights, four times as large, are most of what it reads. */
@@ -260,9 +256,9 @@ bool rnl_conv_amx_pays(const rnl_device *device, const void *data)
 {
     const rnl_conv_problem *problem = data;
     amx_plan plan;
-    if (wish_is("off") || !make_plan(device, problem, &plan))
+    if (rnl_amx_wish_is("off") || !make_plan(device, problem, &plan))
         return false;
-    return wish_is("on") || wish_is("model") ||
+    return rnl_amx_wish_is("on") || rnl_amx_wish_is("model") ||
            GAIN * (plan.cost + memory_cost(device, problem, 2 * problem->amx)) < direct_cost(device, problem);
 }
 
@@ -293,7 +289,7 @@ rnl_status rnl_conv_amx_append(rnl_step_list *list, const char *name, const void
     rnl_step_define(&step, "NUMBER=%lld", (long long)plan.parts);
     if (plan.line)
         rnl_step_define(&step, "LINE");
-    if (wish_is("model"))
+    if (rnl_amx_wish_is("model"))
         rnl_step_define(&step, "MODEL");
     add_own(&step, &problem, &plan);
     rnl_conv_add_arguments(&step, &problem, false, plan.bands, plan.share_bands, plan.share_blocks);

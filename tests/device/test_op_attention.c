@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/attention.h"
+#include "ops/implementation.h"
 #include "ops/instruction.h"
 #include "support/op_test.h"
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 typedef struct attention_form {
@@ -143,21 +145,33 @@ START_TEST(shapes)
 }
 END_TEST
 
-/* Where the device multiplies pairs of bfloat16; elsewhere the option is none. */
-static bool has_pairs(void)
+/* By numbers, by pairs of bfloat16, by matrix tiles' model, and by the processor's. */
+enum { NUMBERS, PAIRS, MODEL, TILES, WAYS };
+
+/* False where the device cannot. */
+static bool multiply(attention_job *job, int way)
 {
-    return rnl_device_runs(op_device(), RNL_INSTRUCTION_BF16) && op_device()->vector_width >= 8;
+    static const char *const wishes[WAYS] = {"off", "off", "model", "on"};
+    const rnl_device *device = op_device();
+    setenv("RUNNEL_AMX", wishes[way], 1);
+    job->step.pairs = way != NUMBERS;
+    if (way == PAIRS)
+        return rnl_device_runs(device, RNL_INSTRUCTION_BF16) && device->vector_width >= 8;
+    if (way == TILES && !rnl_device_runs(device, RNL_INSTRUCTION_AMX_BF16))
+        return false;
+    return way == NUMBERS || (rnl_device_is_cpu(device) && device->vector_width == 16);
 }
 
-START_TEST(pairs)
+START_TEST(narrow)
 {
-    static const size_t some[] = {1, 2, 3, 4, 8};
-    if (!has_pairs())
-        return;
-    attention_job job = make_job(&forms[some[_i]], _i % 2 ? OP_ROW_MAJOR : OP_GAPS);
-    op_note("form %zu", some[_i]);
-    job.step.pairs = true;
-    run_job(&job);
+    static const size_t some[] = {1, 2, 3, 4, 7, 8};
+    const int way = PAIRS + _i % (WAYS - PAIRS), form = _i / (WAYS - PAIRS);
+    attention_job job = make_job(&forms[some[form]], form % 2 ? OP_ROW_MAJOR : OP_GAPS);
+    op_note("form %zu, way %d", some[form], way);
+    if (multiply(&job, way))
+        run_job(&job);
+    else
+        op_reset();
 }
 END_TEST
 
@@ -167,7 +181,10 @@ static const attention_form masked = {1, 2, 2, 18, 70, 8, 8, 1 | OF_HEAD | OF_QU
 START_TEST(masks)
 {
     attention_job job = make_job(&masked, OP_ROW_MAJOR);
-    job.step.pairs = _i / 2 && has_pairs();
+    if (!multiply(&job, _i / 2)) {
+        op_reset();
+        return;
+    }
     for (int64_t h = 0; h < 2; h++)
         for (int64_t i = 0; i < 18; i++)
             for (int64_t j = 0; j < 70; j++)
@@ -186,15 +203,20 @@ START_TEST(rows_without_keys)
         op_put(job.bias, (const int64_t[]){0, 1, 17, j}, op_float(-INFINITY));
     }
     job.step.empty_gives_zero = _i % 2;
-    job.step.pairs = _i / 2 && has_pairs();
-    run_job(&job);
+    if (multiply(&job, _i / 2))
+        run_job(&job);
+    else
+        op_reset();
 }
 END_TEST
 
 START_TEST(special_values)
 {
     attention_job job = make_job(&masked, OP_ROW_MAJOR);
-    job.step.pairs = _i && has_pairs();
+    if (!multiply(&job, _i)) {
+        op_reset();
+        return;
+    }
     op_put(job.q, (const int64_t[]){0, 0, 1, 2}, op_float(NAN));
     op_put(job.q, (const int64_t[]){0, 0, 4, 2}, op_float(INFINITY));
     op_put(job.q, (const int64_t[]){0, 0, 5, 2}, op_float(1e30));
@@ -235,10 +257,10 @@ int main(void)
     Suite *suite = suite_create("attention");
     TCase *tests = op_case(suite, "attention");
     op_add_loop(tests, shapes, 0, FORMS);
-    op_add_loop(tests, pairs, 0, 5);
-    op_add_loop(tests, masks, 0, 4);
-    op_add_loop(tests, rows_without_keys, 0, 4);
-    op_add_loop(tests, special_values, 0, 2);
+    op_add_loop(tests, narrow, 0, 6 * (WAYS - PAIRS));
+    op_add_loop(tests, masks, 0, 2 * WAYS);
+    op_add_loop(tests, rows_without_keys, 0, 2 * WAYS);
+    op_add_loop(tests, special_values, 0, WAYS);
     tcase_add_test(tests, nothing_and_refusals);
     return op_main(suite);
 }
