@@ -116,6 +116,16 @@ static inline value_t bias_of(__global const float *bias, const idx_t step, cons
 #define ADD_BIAS(s, more, j) (s)
 #endif
 
+#ifdef TILES
+#include "attention_tiles.clh"
+#define RESULTS (E_ROWS * NB)
+#else
+#define TILES_BEGIN(rows)
+#define TILES_END
+#define TILES_PARAMETER
+#define PASS_TILES
+#define RESULTS (E_TILES * R * NB)
+
 // Scores of `count` keys, R rows more or less; the highest of each query, NaN left out.
 ALWAYS_INLINE void score(const int nb, const factor_t *turned, const factors k, const int count, const mask *bias,
                          value_t *scores, value_t highest[NB])
@@ -146,32 +156,6 @@ ALWAYS_INLINE void score(const int nb, const factor_t *turned, const factors k, 
     }
 }
 
-#ifdef TILES
-#include "attention_tiles.clh"
-#define RESULTS (E_ROWS * NB)
-#else
-#define TILES_BEGIN(rows)
-#define TILES_END
-#define TILES_PARAMETER
-#define PASS_TILES
-#define RESULTS (E_TILES * R * NB)
-#endif
-
-#ifndef PAIRS
-// Scores become their powers of two; their sums.
-ALWAYS_INLINE void weigh(const int nb, value_t *scores, const int count, const value_t highest[NB], value_t total[NB])
-{
-    FOR_VECTORS total[j] = 0;
-    for (int k = 0; k < count; k++)
-        FOR_VECTORS
-        {
-            const value_t e = FAST_EXP2_DOWN(scores[k * NB + j] - highest[j]);
-            scores[k * NB + j] = e;
-            total[j] += e;
-        }
-}
-#endif
-
 ALWAYS_INLINE void add_values(const int nb, const factor_t *shares, const factors v, const int count, value_t *result)
 {
     for (int tile = 0; tile < E_TILES; tile++) {
@@ -191,6 +175,22 @@ ALWAYS_INLINE void add_values(const int nb, const factor_t *shares, const factor
         UNROLL for (int i = 0; i < R * NB; i++) result[tile * R * NB + i] = sum[i];
     }
 }
+#endif
+
+#ifndef PAIRS
+// Scores become their powers of two; their sums.
+ALWAYS_INLINE void weigh(const int nb, value_t *scores, const int count, const value_t highest[NB], value_t total[NB])
+{
+    FOR_VECTORS total[j] = 0;
+    for (int k = 0; k < count; k++)
+        FOR_VECTORS
+        {
+            const value_t e = FAST_EXP2_DOWN(scores[k * NB + j] - highest[j]);
+            scores[k * NB + j] = e;
+            total[j] += e;
+        }
+}
+#endif
 
 // Element e of W rows is result[e * NB]; rows up to `last` exist.
 static inline void store_rows(const value_t *result, __global float *dst, const idx_t step, const idx_t last)
