@@ -51,7 +51,7 @@ START_TEST(pixel_counts)
     for (int64_t pixels = 1; pixels < (op_small() ? 3 : 40); ++pixels)
         run((conv_case){
             .batch = 1, .channels = 8, .filters = 20, SIZE(1, pixels), .taps = {1, 1}, .slices = pixels % 2});
-    for (int64_t width = 1; width < (op_small() ? 2 : 20); ++width)
+    for (int64_t width = 1; width < (op_small() ? 1 : 20); ++width)
         run((conv_case){.batch = 2,
                         .channels = 5,
                         .filters = 9,
@@ -69,7 +69,7 @@ START_TEST(windows)
         run((conv_case){.batch = 1 + i % 2,
                         .channels = 6,
                         .filters = 20,
-                        SIZE(7 + i % 3, 11),
+                        SIZE((op_small() ? 2 : 7) + i % 3, op_small() ? 5 : 11),
                         .taps = {1 + i % 3, 3 - i % 3},
                         .stride = {1 + i / 3 % 2, 1 + i / 6 % 2},
                         .dilation = {1 + i / 12 % 3, 1 + i / 18},
@@ -86,7 +86,7 @@ START_TEST(lines)
         run((conv_case){.batch = 1 + i % 2,
                         .channels = 3 - (i % 4 == 3 ? i / 4 % 3 : 0) + (i % 8 == 5),
                         .filters = 20 + i,
-                        SIZE(8 + i % 3, 9 + 3 * (i % 7)),
+                        SIZE((op_small() ? 2 : 8) + i % 3, 9 + 3 * (i % 7)),
                         .taps = {1 + i % 4, 2 + i % 7},
                         .stride = {1 + i % 2, 1 + i % 3},
                         .dilation = {1 + i / 12 % 2, 1},
@@ -98,8 +98,20 @@ END_TEST
 
 START_TEST(dimensions)
 {
-    run((conv_case){.batch = 2, .channels = 8, .filters = 18, .spatial = 1, .size = {30}, .taps = {3}, .stride = {2}});
-    run((conv_case){.batch = 2, .channels = 2, .filters = 18, .spatial = 1, .size = {30}, .taps = {5}, .stride = {2}});
+    run((conv_case){.batch = 2,
+                    .channels = 8,
+                    .filters = 18,
+                    .spatial = 1,
+                    .size = {op_small() ? 9 : 30},
+                    .taps = {3},
+                    .stride = {2}});
+    run((conv_case){.batch = 2,
+                    .channels = 2,
+                    .filters = 18,
+                    .spatial = 1,
+                    .size = {op_small() ? 9 : 30},
+                    .taps = {5},
+                    .stride = {2}});
 }
 END_TEST
 
@@ -110,7 +122,7 @@ START_TEST(chains)
         run((conv_case){.batch = 2,
                         .channels = 32,
                         .filters = 37,
-                        SIZE(4, 5),
+                        SIZE(op_small() ? 1 : 4, 5),
                         .taps = {1, 1},
                         .chain = parts[i],
                         .bias = true,
@@ -139,7 +151,13 @@ END_TEST
 
 START_TEST(wide_indices)
 {
-    run((conv_case){.batch = 1, .channels = 32, .filters = 50, SIZE(4, 9), .taps = {1, 1}, .bias = true, .wide = true});
+    run((conv_case){.batch = 1,
+                    .channels = 32,
+                    .filters = 50,
+                    SIZE(op_small() ? 1 : 4, 9),
+                    .taps = {1, 1},
+                    .bias = true,
+                    .wide = true});
 }
 END_TEST
 
@@ -148,7 +166,7 @@ START_TEST(stored_as_bf16)
     conv_case test = {.batch = 1,
                       .channels = 40,
                       .filters = 40,
-                      SIZE(5, 6),
+                      SIZE(op_small() ? 3 : 5, 6),
                       .taps = {3, 3},
                       .dtype = RNL_BF16,
                       .amx = 1,
