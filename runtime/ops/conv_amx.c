@@ -252,6 +252,35 @@ static double direct_cost(const rnl_device *device, const rnl_conv_problem *prob
            memory_cost(device, problem, pairs ? 2 : 4);
 }
 
+static double tiles_cost(const rnl_device *device, const rnl_conv_problem *problem, const amx_plan *plan)
+{
+    return plan->cost + memory_cost(device, problem, 2 * problem->amx);
+}
+
+double rnl_conv_amx_estimate(const rnl_device *device, int64_t batch, int64_t pixels, int64_t channels, int64_t filters)
+{
+    const rnl_view image = {.dtype = RNL_F32}, weight = {.rank = 3, .shape = {filters, channels, 1}};
+    const rnl_conv_problem problem = {.src = &image,
+                                      .weight = &weight,
+                                      .dst = &image,
+                                      .amx = 3,
+                                      .batch = batch,
+                                      .groups = 1,
+                                      .channels = channels,
+                                      .filters = filters,
+                                      .src_size = {1, 1, pixels},
+                                      .dst_size = {1, 1, pixels},
+                                      .taps = {1, 1, 1},
+                                      .stride = {1, 1, 1},
+                                      .dilation = {1, 1, 1}};
+    const double direct = direct_cost(device, &problem);
+    amx_plan plan;
+    if (!make_plan(device, &problem, &plan))
+        return direct;
+    const double tiles = tiles_cost(device, &problem, &plan);
+    return tiles < direct ? tiles : direct;
+}
+
 bool rnl_conv_amx_pays(const rnl_device *device, const void *data)
 {
     const rnl_conv_problem *problem = data;
@@ -259,7 +288,7 @@ bool rnl_conv_amx_pays(const rnl_device *device, const void *data)
     if (rnl_amx_wish_is("off") || !make_plan(device, problem, &plan))
         return false;
     return rnl_amx_wish_is("on") || rnl_amx_wish_is("model") ||
-           GAIN * (plan.cost + memory_cost(device, problem, 2 * problem->amx)) < direct_cost(device, problem);
+           GAIN * tiles_cost(device, problem, &plan) < direct_cost(device, problem);
 }
 
 static void add_own(rnl_step_builder *step, const rnl_conv_problem *problem, const amx_plan *plan)

@@ -24,6 +24,9 @@ rnl_amx_layout rnl_amx_find_layout(int64_t parts, bool transposed, size_t rank, 
 bool rnl_conv_amx_is_on(const rnl_device *device);
 /* What its weights stand for: up to two spatial dimensions, one group; parts: 1 or 3. */
 bool rnl_conv_amx_takes(int64_t parts, size_t rank, const int64_t *shape, int64_t groups);
+/* Cycles of a convolution of single pixels in float32, by tiles or plainly, whichever takes less. */
+double rnl_conv_amx_estimate(const rnl_device *device, int64_t batch, int64_t pixels, int64_t channels,
+                             int64_t filters);
 /* The floats of params.scratch that it wants. */
 int64_t rnl_conv_amx_scratch(const rnl_device *device, const rnl_conv_problem *problem);
 bool rnl_conv_amx_applies(const rnl_device *device, const void *problem);

@@ -4,12 +4,22 @@
 #include "ops/conv_block_plan.h"
 #include "ops/conv_pairs.h"
 #include "ops/conv_weight.h"
+#include "ops/deterministic.h"
 #include "ops/implementation.h"
 #include <stdlib.h>
 #include <string.h>
 
 #define MOST_STAGES 8
 #define MOST_WASTE 0.1 /* of the work: what convolutions one by one lose */
+
+/* A cycle, as measured on a Xeon with matrix tiles. */
+#define BLOCK_PRODUCTS 20.0 /* of a block's convolutions of single pixels */
+#define BLOCK_DEPTHWISE 30.0
+#define DEPTHWISE_PRODUCTS 7.2 /* of a convolution of its own */
+#define BYTES_A_CYCLE 5.0      /* of memory */
+#define FEW_BYTES (2 << 20)    /* stay in a second cache */
+#define LAUNCH_CYCLES 10000.0
+#define APART_GAIN 1.35 /* threads read what others wrote, and weights are larger */
 
 bool rnl_conv_block_takes(const rnl_chain *chain)
 {
@@ -22,16 +32,41 @@ int64_t rnl_conv_block_scratch(const rnl_device *device, const rnl_conv_block_sh
     return rnl_conv_block_make_plan(device, shape, &plan) ? plan.parts * plan.items * plan.own_floats : 0;
 }
 
+/*
+ * Where there are matrix tiles: whether convolutions one by one, by them or plainly, take less than the block's
+ * multiply-adds. Of bfloat16 they always do: pairs are so much slower.
+ */
+static bool is_beaten_by_tiles(const rnl_device *device, const rnl_conv_block_shape *shape)
+{
+    const int64_t batch = rnl_count_to_choose_by(shape->batch, 1);
+    const int64_t before = shape->src_size[0] * shape->src_size[1], behind = shape->dst_size[0] * shape->dst_size[1];
+    const double units = (double)rnl_device_units(device), images = (double)batch;
+    const double expanded = shape->expands ? images * (double)before : 0;
+    const double projected = shape->projects ? images * (double)behind : 0;
+    const double sums = images * (double)behind * (double)(shape->taps * shape->taps) * (double)shape->hidden;
+    const double between = 8 * (expanded + projected) * (double)shape->hidden; /* bytes, written and read */
+    double apart = sums / DEPTHWISE_PRODUCTS + (between > FEW_BYTES ? between / BYTES_A_CYCLE : 0);
+    if (!rnl_conv_amx_is_on(device))
+        return false;
+    if (shape->pairs)
+        return true;
+    apart = apart / units + LAUNCH_CYCLES * (shape->expands + shape->projects);
+    if (shape->expands)
+        apart += rnl_conv_amx_estimate(device, batch, before, shape->channels, shape->hidden);
+    if (shape->projects)
+        apart += rnl_conv_amx_estimate(device, batch, behind, shape->hidden, shape->filters);
+    const double products =
+        (double)shape->hidden * (expanded * (double)shape->channels + projected * (double)shape->filters);
+    return APART_GAIN * apart < (products / BLOCK_PRODUCTS + sums / BLOCK_DEPTHWISE) / units;
+}
+
 bool rnl_conv_block_pays(const rnl_device *device, const rnl_conv_block_shape *shape)
 {
     rnl_conv_block_plan plan;
     const char *forced = getenv("RUNNEL_CONV");
     if (!rnl_conv_block_make_plan(device, shape, &plan) || (forced && strcmp(forced, "block") != 0))
         return false;
-    /* Matrix tiles multiply so much faster than pairs that a way through memory costs less. */
-    if (shape->pairs && !forced && rnl_conv_amx_is_on(device))
-        return false;
-    return forced || rnl_conv_block_waste(shape, &plan) < MOST_WASTE;
+    return forced || (rnl_conv_block_waste(shape, &plan) < MOST_WASTE && !is_beaten_by_tiles(device, shape));
 }
 
 static rnl_status check_image(const rnl_view *view, bool may_be_bf16, int64_t batch, int64_t channels,
