@@ -16,7 +16,7 @@
 // check: -DT_SRC=F32 -DT_WEIGHT=U32 -DT_BIAS=F32 -DT_DST=BF16 -DV=16 -DP=1 -DNUMBER=3 -DMODEL -DLINE
 // check: -DT_SRC=F32 -DT_BIAS=F32 -DT_DST=F32 -DV=16 -DP=1 -DNUMBER=3 -DMODEL -DSTAGES=2 -DS1=OP_ADD(v0,y0) -DS2=OP_RELU(v1) -DOPERANDS=1 -DT_Y0=F32 -DY0_STEP=1
 #include "conv.clh"
-#include "amx.clh"
+#include "amx_lines.clh"
 #include "conv_amx_picture.clh"
 
 #define BLOCK 32 // output channels that are computed together
@@ -196,61 +196,6 @@ static inline void store_tile(const picture *p, __global const float *sums, int2
 
 // ---- bands ------------------------------------------------------------------------------------------------------------
 
-// A band's tiles: of one line of all its positions, or of a line for each row of it.
-typedef struct tile_lines {
-    int length, period; // of a line, of a row in it
-    int rows, step;     // of a tile, from tile to tile
-    int count;          // of all lines
-    bool spans;         // rows
-    int to_next, to_row; // from result to result, in positions
-} tile_lines;
-
-static inline tile_lines find_lines(const picture *p, int4 shape, int to_next, int to_row)
-{
-    tile_lines lines;
-    lines.spans = shape.w & 1;
-    lines.length = lines.spans ? (p->height - 1) * p->columns + p->width : p->width;
-    lines.period = lines.spans ? p->columns : p->width;
-    lines.step = shape.x;
-    lines.rows = min(shape.x, lines.length);
-    lines.count = (lines.length + shape.x - 1) / shape.x * (lines.spans ? 1 : p->height);
-    lines.to_next = to_next;
-    lines.to_row = to_row;
-    return lines;
-}
-
-// A tile's line, its first pixel there, and how many of its pixels the tile before it has: the last one of a line is moved back to
-// be full.
-typedef struct tile_place {
-    int line, first, begin;
-} tile_place;
-
-static inline tile_place next_tile(const tile_lines *lines, tile_place at, int rows)
-{
-    at.first += rows;
-    at.begin = 0;
-    if (at.first >= lines->length) {
-        at.line++;
-        at.first = 0;
-    }
-    const int most = max(lines->length - rows, 0);
-    at.begin = max(at.first - most, 0);
-    at.first -= at.begin;
-    return at;
-}
-
-static inline int find_position(const picture *p, const tile_lines *lines, tile_place at)
-{
-    return at.line * lines->to_row * p->columns + at.first * lines->to_next;
-}
-
-// The row and the column of a band where a tile begins.
-static inline int2 find_result(const tile_lines *lines, tile_place at)
-{
-    const int row = lines->spans ? at.first / lines->period : 0;
-    return (int2)(at.line + row, at.first - row * lines->period);
-}
-
 #define STORE_RESULTS(tile, sums)                                                                                      \
     store_tile(p, sums, find_result(lines, tile), tile.begin, lines->rows, lines->period, dst, image, dst_stride,      \
                shift, n, m, count PASS_SCALARS FOR_OPERANDS(PASS_OPERAND));
@@ -275,7 +220,7 @@ static inline void compute_pair(const picture *p, const tile_lines *lines, const
                                 __global STORAGE(T_DST) *dst, idx_t image, idx4_t dst_stride, const float16 shift[2],
                                 int n, int m, int count CHAIN_SCALARS FOR_OPERANDS(TAKE_OPERAND) TILES_PARAMETER)
 {
-    const int2 positions = (int2)(find_position(p, lines, pair->first), find_position(p, lines, pair->second));
+    const int2 positions = (int2)(find_position(lines, pair->first), find_position(lines, pair->second));
     load_sums(sums, begin == 0, pair->both PASS_TILES);
     add_steps(p, positions, pair->both, weight, begin, end, chunks, taps, dilation,
               lines->to_next * (PITCH * 2) PASS_TILES);
@@ -359,7 +304,7 @@ WORK convolve(__global ushort *memory, idx4_t own, int4 shape, CONV_ARGUMENTS, c
         p.columns = (p.width - 1) * to_next + (taps.z - 1) * dilation.z + 1;
         p.plane = plane_shorts(&p, to_next);
         make_picture(&p, src + (src_offset + n * src_stride.x), src_size, stride, pad, src_stride);
-        const tile_lines lines = find_lines(&p, shape, to_next, to_row);
+        const tile_lines lines = find_lines(p.height, p.width, p.columns, shape, to_next, to_row * p.columns);
         compute_band(&p, &lines, (shape.w & 2) != 0, first_block, end_block,
                      (__global const ushort *)weight + 2 * weight_offset, weight_stride.z, chunks, STEP_TAPS, dilation,
                      bias + bias_offset, flags.y, dst_size.w, dst, dst_offset + n * dst_stride.x, dst_stride,

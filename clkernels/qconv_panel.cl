@@ -16,14 +16,11 @@
 // check: -DT_A=U8 -DP=14
 // check: -DT_A=I8 -DP=4 -DSUM
 // check: -DT_A=U8 -DP=6 -DMADD=8
-#include "common.clh"
-#include "index.clh"
-#include "lanes.clh"
+#include "qconv_end.clh"
 #if !defined(T_A) || !defined(P)
 #error "qconv_panel.cl needs T_A and P"
 #endif
 #define PANEL 32
-#define W 16
 #if defined(MADD) && MADD == 8
 #define NB 1
 #else
@@ -56,15 +53,6 @@
     } while (0)
 #endif
 
-// What differs from pixel to pixel is computed in vectors, a lane a pixel.
-#define LANE (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15)
-#define CARRY(coordinate, size, next)                                                                                  \
-    for (int16 over = coordinate >= size; any(over); over = coordinate >= size) {                                      \
-        coordinate -= over & size;                                                                                     \
-        next -= over;                                                                                                  \
-    }
-#define PLACES(stride, image, deep, row, column)                                                                       \
-    ((image) * (stride).x + (deep) * (stride).y + (row) * (stride).z + (column) * (stride).w)
 #define IN_IMAGE(i, size) (((i) >= 0) & ((i) < (size)))
 
 // A run of P pixels: where results go, and where its taps lie. Those from begin to end are stored.
@@ -102,14 +90,6 @@ static inline void accumulate(uint16 sum[P * NB], __global const uchar *const pi
     }
 #endif
 }
-
-#ifdef SUM
-#define ADDENDS , __global const uchar *addend
-#define PASS_ADDENDS , addend
-#else
-#define ADDENDS
-#define PASS_ADDENDS
-#endif
 
 static inline void accumulate_taps(uint16 sum[P * NB], const run_pixels *run, __global const int *weight)
 {
@@ -151,86 +131,11 @@ static inline void find_taps(run_pixels *run, ulong source, ulong outside, int16
             }
 }
 
-// Bits of flags.s0: what is there; as in qgemm.clh, and of what is added.
-#define HAS_ZA 1
-#define HAS_BIAS 4
-#define HAS_A_SCALE 8
-#define HAS_B_SCALE 16
-#define HAS_DST_SCALE 32
-#define HAS_ZD 64
-#define HAS_ADDEND_SCALE 256
-#define HAS_ADDEND_ZERO 512
-#define HAS_SUM_SCALE 1024
-#define HAS_SUM_ZERO 2048
-#define HAS(bit) ((flags.s0 & (bit)) != 0)
-#define IS_SIGNED (!IS_UNSIGNED(T_A))
-#define BYTES_OF(v) (IS_SIGNED ? convert_int16(as_char16(v)) : convert_int16(v))
-#define OF_BYTE(byte) (IS_SIGNED ? (int)as_char(byte) : (int)(byte))
-#define ZERO_POINT(p, bit) (HAS(bit) ? OF_BYTE(p[p##_offset]) : 0)
-#define SCALE(p, bit) (HAS(bit) ? p[p##_offset] : 1.0f)
-
-// Within the 8 bits, where what is not a number becomes the lowest one, and to the nearest integer, halves to even, as
-// the lowest bits of a float's.
-#define ROUNDED(x, low) (clamp_to_bytes(x, low) + 12582912.0f)
-static inline float16 clamp_to_bytes(float16 x, float low)
-{
-    const float16 lowest = (float16)(low), highest = (float16)(low + 255.0f);
-    const float16 above = x > lowest ? x : lowest;
-    return above < highest ? above : highest;
-}
-
-// What results are scaled and quantised by.
-typedef struct tile_end {
-    float low;
-    int zero;
-#ifdef SUM
-    int sum_zero;
-    float result_part, addend_part, less, sum_low; // less: what the addend's zero point is of the sum
-#endif
-} tile_end;
-
-// The bytes of 16 sums; addend: the bytes that they are added to.
-#ifdef SUM
-#define ADDEND , uchar16 addend
-#define PASS_ADDEND(at) , vload16(0, addend + (run->addend_place[p] + (at)))
-#define PASS_LANES , vload16(0, others)
-#else
-#define ADDEND
-#define PASS_ADDEND(at)
-#define PASS_LANES
-#endif
-static inline uint16 finish(uint16 sum, float16 scale, const tile_end *end ADDEND)
-{
-    const float16 rounded = ROUNDED(convert_float16(as_int16(sum)) * scale, end->low);
-#ifdef SUM
-    const float16 other = fma(convert_float16(BYTES_OF(addend)), (float16)(end->addend_part), (float16)(-end->less));
-    const float16 both = fma(rounded - 12582912.0f, (float16)(end->result_part), other);
-    return as_uint16(ROUNDED(both, end->sum_low)) + (uint)end->sum_zero;
-#else
-    return as_uint16(rounded) + (uint)end->zero;
-#endif
-}
-
 // What is added to the sums of a work-item's channels, and what scales them.
 typedef struct item_channels {
     int added[MAX_BLOCKS * BLOCK];
     float scale[MAX_BLOCKS * BLOCK];
 } item_channels;
-
-// 16 numbers, `step` apart, of which the first `left` are there; 0 for the others.
-static inline int16 load_ints(__global const int *p, int step, int left)
-{
-    if (step == 0)
-        return (int16)(*p);
-    if (step == 1 && left >= W)
-        return vload16(0, p);
-    int lanes[W];
-    for (int i = 0; i < W; i++)
-        lanes[i] = i < left ? p[i * step] : 0;
-    return vload16(0, lanes);
-}
-
-#define LOAD_CHANNELS(p, step) load_ints((__global const int *)p + (p##_offset + c * (step)), step, left)
 
 // Stores the results of a block of channels from `channel` on, of which `count` are there.
 static inline void store_block(__global uchar *dst, const uint16 sum[P * NB], const run_pixels *run,
@@ -240,71 +145,11 @@ static inline void store_block(__global uchar *dst, const uint16 sum[P * NB], co
 #pragma unroll
     for (int i = 0; i < P * NB; i++)
         result[i] = sum[i];
-    for (int p = run->begin; p < run->end; p++) {
-        if (count >= BLOCK) {
-            const int at = run->place[p] + channel;
-            STORE_BYTES(16, dst, at, finish(result[p * NB], scale[0], end PASS_ADDEND(channel)));
-#if NB == 2
-            STORE_BYTES(16, dst, at + W, finish(result[p * NB + 1], scale[1], end PASS_ADDEND(channel + W)));
-#endif
-            continue;
-        }
-        for (int j = 0; j * W < count; j++) {
-            const int c = channel + j * W, lanes = min(W, count - j * W);
-            uint bytes[W];
-#ifdef SUM
-            uchar others[W];
-            for (int i = 0; i < W; i++)
-                others[i] = i < lanes ? addend[run->addend_place[p] + c + i] : 0;
-#endif
-            vstore16(finish(result[p * NB + j], scale[j], end PASS_LANES), 0, bytes);
-            for (int i = 0; i < lanes; i++)
-                dst[run->place[p] + c + i] = (uchar)bytes[i];
-        }
-    }
+    for (int p = run->begin; p < run->end; p++)
+        for (int j = 0; j < NB && j * W < count; j++)
+            store_channels(dst + (run->place[p] + channel + j * W), result[p * NB + j], scale[j], end,
+                           count - j * W PASS_ADDEND(addend + (run->addend_place[p] + channel + j * W)));
 }
-
-#define KERNEL_ARGUMENTS                                                                                               \
-    __global uchar *dst, int dst_offset, __global const uchar *src, int src_offset, __global const int *weight,        \
-        int weight_offset, __global const int *bias, int bias_offset, __global const uchar *za, int za_offset,         \
-        __global const float *a_scale, int a_scale_offset, __global const float *b_scale, int b_scale_offset,          \
-        __global const float *dst_scale, int dst_scale_offset, __global const uchar *zd, int zd_offset
-#define PASS_KERNEL                                                                                                    \
-    dst, dst_offset, src, src_offset, weight, weight_offset, bias, bias_offset, za, za_offset, a_scale,                \
-        a_scale_offset, b_scale, b_scale_offset, dst_scale, dst_scale_offset, zd, zd_offset
-#ifdef SUM
-#define SUM_ARGUMENTS                                                                                                  \
-    , __global const uchar *addend, int addend_offset, __global const float *addend_scale, int addend_scale_offset,    \
-        __global const uchar *addend_zero, int addend_zero_offset, __global const float *sum_scale,                    \
-        int sum_scale_offset, __global const uchar *sum_zero, int sum_zero_offset
-#define PASS_SUM                                                                                                       \
-    , addend, addend_offset, addend_scale, addend_scale_offset, addend_zero, addend_zero_offset, sum_scale,            \
-        sum_scale_offset, sum_zero, sum_zero_offset
-#else
-#define SUM_ARGUMENTS
-#define PASS_SUM
-#endif
-#define SIZE_ARGUMENTS                                                                                                 \
-    , int4 dst_size, int4 src_size, int4 taps, int4 stride, int4 dilation, int4 pad, int4 dst_stride, int4 src_stride,  \
-        int4 addend_stride, int8 flags
-
-#define FIND_END                                                                                                       \
-    end.zero = ZERO_POINT(zd, HAS_ZD);                                                                                 \
-    end.low = (float)((IS_SIGNED ? -128 : 0) - end.zero);                                                              \
-    FIND_SUM
-#ifdef SUM
-#define FIND_SUM                                                                                                       \
-    const float sum_scale_of = SCALE(sum_scale, HAS_SUM_SCALE);                                                        \
-    end.sum_zero = ZERO_POINT(sum_zero, HAS_SUM_ZERO);                                                                 \
-    end.sum_low = (float)((IS_SIGNED ? -128 : 0) - end.sum_zero);                                                      \
-    end.result_part = dst_scale_of / sum_scale_of;                                                                     \
-    end.addend_part = SCALE(addend_scale, HAS_ADDEND_SCALE) / sum_scale_of;                                            \
-    end.less = (float)ZERO_POINT(addend_zero, HAS_ADDEND_ZERO) * end.addend_part;
-#define FIND_ADDENDS vstore16(addend_offset + PLACES(addend_stride, n, d, h, w), 0, run.addend_place);
-#else
-#define FIND_SUM
-#define FIND_ADDENDS
-#endif
 
 // dst_size and src_size are (depth, rows, columns, channels), taps, stride, dilation and pad (depth, rows, columns, …),
 // and strides (image, depth, row, column). flags: see above; pixels; runs of P pixels, and blocks of channels, of a
@@ -345,7 +190,9 @@ WORK convolve(KERNEL_ARGUMENTS SUM_ARGUMENTS SIZE_ARGUMENTS, const int grid0, co
         CARRY(h, dst_size.y, d)
         CARRY(d, dst_size.x, n)
         vstore16(dst_offset + PLACES(dst_stride, n, d, h, w), 0, run.place);
-        FIND_ADDENDS
+#ifdef SUM
+        vstore16(addend_offset + PLACES(addend_stride, n, d, h, w), 0, run.addend_place);
+#endif
         find_taps(&run, (ulong)(src + src_offset), (ulong)padding, n, d, h, w, src_size, taps, stride, dilation, pad,
                   src_stride);
         for (int block = first_block; block < end_block; block++) {

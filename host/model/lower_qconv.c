@@ -192,18 +192,31 @@ static rnl_qconv_end end_of(const rnl_product *p, const addition *add)
                            .sum_zero_point = &add->sum_zero};
 }
 
+static rnl_status lower_memory(rnl_lowering *lowering, rnl_qconv_params *params, const rnl_qconv_end *end,
+                               const rnl_view *source, const rnl_view *weight, const rnl_view *target,
+                               rnl_view *out_scratch)
+{
+    const int64_t bytes = rnl_qconv_scratch(lowering->list->device, params, end, source, weight, target);
+    if (bytes == 0)
+        return RNL_OK;
+    TRY(rnl_lower_scratch(lowering, RNL_U8, 1, &bytes, RNL_LAYOUT_ROW_MAJOR, out_scratch));
+    params->scratch = out_scratch;
+    return RNL_OK;
+}
+
 /* From the image itself in one step, where the device can; *out_done: it did. */
 static rnl_status lower_in_one(rnl_lowering *lowering, const rnl_window *window, rnl_product *p, const addition *add,
                                bool *out_done)
 {
-    const rnl_qconv_params params = params_of(window, p);
+    rnl_qconv_params params = params_of(window, p);
     const rnl_qconv_end end = end_of(p, add);
     const rnl_weight_key key = {p->b_constant, RNL_PACKING_BYTES_WINDOWS, 0, RNL_NO_NODE, RNL_NO_NODE};
-    rnl_view packed;
+    rnl_view packed, scratch;
     *out_done = p->b_constant != RNL_NO_VALUE &&
                 rnl_qconv_panel_applies(lowering->list->device, &params, &end, &p->a, &p->b, &p->target);
     if (!*out_done)
         return RNL_OK;
+    TRY(lower_memory(lowering, &params, &end, &p->a, &p->b, &p->target, &scratch));
     TRY(rnl_lower_weight(lowering, &key, NULL, 0, &packed));
     return rnl_op_qconv_panel(lowering->list, &params, &end, &p->a, &p->b, &packed, &p->target);
 }
@@ -257,7 +270,7 @@ static rnl_status lower_by_lines(rnl_lowering *lowering, const rnl_window *windo
                                  bool *out_done)
 {
     by_lines l;
-    rnl_view memory, packed;
+    rnl_view memory, packed, scratch;
     rnl_qconv_end end = end_of(p, add);
     const rnl_weight_key key = {p->b_constant, RNL_PACKING_BYTES_LINES, 0, RNL_NO_NODE, RNL_NO_NODE};
     *out_done = find_lines(window, p, &l) &&
@@ -268,6 +281,7 @@ static rnl_status lower_by_lines(rnl_lowering *lowering, const rnl_window *windo
     l.copied.slot = l.lines.slot = memory.slot;
     TRY(rnl_op_qconv_columns(lowering->list, &l.copy, &p->a, &l.copied));
     end.products = rnl_view_elements(&p->b) / p->b.shape[0];
+    TRY(lower_memory(lowering, &l.params, &end, &l.lines, &l.weight, &p->target, &scratch));
     TRY(rnl_lower_weight(lowering, &key, NULL, 0, &packed));
     return rnl_op_qconv_panel(lowering->list, &l.params, &end, &l.lines, &l.weight, &packed, &p->target);
 }

@@ -75,9 +75,10 @@ static const char *const files[] = {"attention.cl",      "chain.cl",
                                     "copy.cl",           "gemm_pack.cl",
                                     "gemm_panel.cl",     "gemm_row.cl",
                                     "gemm_strassen.cl",  "normalize_vectors.cl",
-                                    "pool_vectors.cl",   "qconv_panel.cl",
-                                    "qgemm_panel.cl",    "qmap.cl",
-                                    "reduce_vectors.cl", "softmax_vectors.cl"};
+                                    "pool_vectors.cl",   "qconv_amx.cl",
+                                    "qconv_panel.cl",    "qgemm_panel.cl",
+                                    "qmap.cl",           "reduce_vectors.cl",
+                                    "softmax_vectors.cl"};
 
 /* The driver compiles for the processor that it runs on. */
 static bool is_pocl(const rnl_device *device)

@@ -28,8 +28,14 @@ RNL_API RNL_NODISCARD rnl_status rnl_op_qconv_panel(rnl_step_list *list, const r
                                                     const rnl_view *weight, const rnl_view *packed,
                                                     const rnl_view *dst);
 /*
- * The device has the instruction, and this is a problem for it: one group, channels side by side and a multiple of 4,
- * no zero point of the weights, which are I8, and 32-bit indices. RUNNEL_QCONV=columns: never.
+ * The bytes, a U8 view, of params.scratch with which rnl_op_qconv_panel is faster; 0: none. They hold nothing before or
+ * after.
+ */
+RNL_API int64_t rnl_qconv_scratch(const rnl_device *device, const rnl_qconv_params *params, const rnl_qconv_end *end,
+                                  const rnl_view *src, const rnl_view *weight, const rnl_view *dst);
+/*
+ * The device has an instruction for it, and this is a problem for it: one group, channels side by side and a multiple
+ * of 4, no zero point of the weights, which are I8, and 32-bit indices. RUNNEL_QCONV=columns: never.
  */
 RNL_API bool rnl_qconv_panel_applies(rnl_device *device, const rnl_qconv_params *params, const rnl_qconv_end *end,
                                      const rnl_view *src, const rnl_view *weight, const rnl_view *dst);
