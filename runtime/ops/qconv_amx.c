@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/memory.h"
 #include "base/status.h"
+#include "ops/amx.h"
 #include "ops/implementation.h"
 #include "ops/instruction.h"
 #include "ops/qconv_problem.h"
-#include <stdlib.h>
-#include <string.h>
 
 /* As in qconv_amx.cl. */
 #define ROWS 16  /* of a tile */
@@ -48,12 +47,6 @@ typedef struct amx_plan {
     int64_t places, planes, item_bytes; /* of a work-item's memory: where they begin, all of it */
     double cost;
 } amx_plan;
-
-static bool wish_is(const char *what)
-{
-    const char *wish = getenv("RUNNEL_AMX");
-    return wish && strcmp(wish, what) == 0;
-}
 
 static int64_t smaller(int64_t a, int64_t b)
 {
@@ -271,8 +264,8 @@ bool rnl_qconv_amx_applies(const rnl_device *device, const rnl_qconv_problem *pr
 {
     amx_case it;
     amx_plan plan;
-    if (problem->params->spatial > 2 || wish_is("off") || !rnl_device_is_cpu(device) ||
-        !(wish_is("model") || rnl_device_runs(device, RNL_INSTRUCTION_AMX_INT8)))
+    if (problem->params->spatial > 2 || rnl_amx_wish_is("off") || !rnl_device_is_cpu(device) ||
+        !(rnl_amx_wish_is("model") || rnl_device_runs(device, RNL_INSTRUCTION_AMX_INT8)))
         return false;
     make_case(problem, &it);
     return rnl_view_elements(problem->dst) > 0 && make_plan(device, &it, &plan);
@@ -284,7 +277,7 @@ bool rnl_qconv_amx_pays(const rnl_device *device, const rnl_qconv_problem *probl
     amx_plan plan;
     const double products = (double)rnl_view_elements(problem->dst) * (double)problem->depth;
     make_case(problem, &it);
-    return wish_is("on") || wish_is("model") ||
+    return rnl_amx_wish_is("on") || rnl_amx_wish_is("model") ||
            (make_plan(device, &it, &plan) && plan.cost < products / VECTOR_PRODUCTS / (double)rnl_device_units(device));
 }
 
@@ -308,7 +301,8 @@ rnl_status rnl_qconv_amx_append(rnl_step_list *list, const rnl_qconv_problem *pr
                         (int32_t)it.direct};
     const rnl_view *views[] = {&memory};
     rnl_step_begin(&step, list, "qconv:amx", false);
-    rnl_step_define(&step, "T_A=%s%s", rnl_dtype_define(problem->src->dtype), wish_is("model") ? " -DMODEL" : "");
+    rnl_step_define(&step, "T_A=%s%s", rnl_dtype_define(problem->src->dtype),
+                    rnl_amx_wish_is("model") ? " -DMODEL" : "");
     rnl_step_slot(&step, memory.slot);
     rnl_step_offsets(&step, 4, views, 1, (const int64_t[]){plan.item_bytes, plan.places, plan.planes}, 3);
     rnl_step_value(&step, shape, sizeof shape);
