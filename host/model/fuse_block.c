@@ -117,7 +117,7 @@ static rnl_status find_behind(rnl_planner *planner, const rnl_readers *readers, 
     return RNL_OK;
 }
 
-static bool try_block(const rnl_planner *planner, rnl_block *block, uint32_t before, uint32_t behind)
+static void describe_block(const rnl_planner *planner, rnl_block *block, uint32_t before, uint32_t behind)
 {
     const rnl_graph *graph = planner->graph;
     block->nodes[0] = before;
@@ -130,6 +130,11 @@ static bool try_block(const rnl_planner *planner, rnl_block *block, uint32_t bef
         block->shape.channels = planner->values[graph->nodes[before].inputs[0]].desc.shape[1];
     if (block->shape.projects)
         block->shape.filters = planner->values[graph->nodes[behind].outputs[0]].desc.shape[1];
+}
+
+static bool try_block(const rnl_planner *planner, rnl_block *block, uint32_t before, uint32_t behind)
+{
+    describe_block(planner, block, before, behind);
     return rnl_conv_block_pays(planner->model->device, &block->shape);
 }
 
@@ -143,6 +148,9 @@ static rnl_status find_block(rnl_planner *planner, const rnl_readers *readers, u
         return RNL_OK;
     TRY(find_before(planner, readers, index, &before));
     TRY(find_behind(planner, readers, index, &behind));
+    describe_block(planner, &block, before, behind);
+    if (rnl_conv_block_loses(planner->model->device, &block.shape))
+        return RNL_OK;
     /* With the convolution behind it each thread gets pixels; with the one before, channels, which seldom divide as
      * well. */
     if (!try_block(planner, &block, before, behind) && !try_block(planner, &block, RNL_NO_NODE, behind) &&

@@ -16,9 +16,8 @@
 #define BLOCK_PRODUCTS 20.0 /* of a block's convolutions of single pixels */
 #define BLOCK_DEPTHWISE 30.0
 #define DEPTHWISE_PRODUCTS 7.2 /* of a convolution of its own */
-#define BYTES_A_CYCLE 5.0      /* of memory */
-#define FEW_BYTES (2 << 20)    /* stay in a second cache */
 #define LAUNCH_CYCLES 10000.0
+#define FEW_PIXELS 256  /* fewer choose as so many do: few programs for all sizes of a model */
 #define APART_GAIN 1.35 /* threads read what others wrote, and weights are larger */
 
 bool rnl_conv_block_takes(const rnl_chain *chain)
@@ -32,24 +31,23 @@ int64_t rnl_conv_block_scratch(const rnl_device *device, const rnl_conv_block_sh
     return rnl_conv_block_make_plan(device, shape, &plan) ? plan.parts * plan.items * plan.own_floats : 0;
 }
 
-/*
- * Where there are matrix tiles: whether convolutions one by one, by them or plainly, take less than the block's
- * multiply-adds. Of bfloat16 they always do: pairs are so much slower.
- */
-static bool is_beaten_by_tiles(const rnl_device *device, const rnl_conv_block_shape *shape)
+bool rnl_conv_block_loses(const rnl_device *device, const rnl_conv_block_shape *shape)
 {
     const int64_t batch = rnl_count_to_choose_by(shape->batch, 1);
-    const int64_t before = shape->src_size[0] * shape->src_size[1], behind = shape->dst_size[0] * shape->dst_size[1];
+    int64_t before = shape->src_size[0] * shape->src_size[1], behind = shape->dst_size[0] * shape->dst_size[1];
+    if (behind < FEW_PIXELS)
+        before = behind = FEW_PIXELS;
     const double units = (double)rnl_device_units(device), images = (double)batch;
     const double expanded = shape->expands ? images * (double)before : 0;
     const double projected = shape->projects ? images * (double)behind : 0;
     const double sums = images * (double)behind * (double)(shape->taps * shape->taps) * (double)shape->hidden;
-    const double between = 8 * (expanded + projected) * (double)shape->hidden; /* bytes, written and read */
-    double apart = sums / DEPTHWISE_PRODUCTS + (between > FEW_BYTES ? between / BYTES_A_CYCLE : 0);
-    if (!rnl_conv_amx_is_on(device))
+    double apart = sums / DEPTHWISE_PRODUCTS;
+    if (getenv("RUNNEL_CONV") || !rnl_conv_amx_is_on(device))
         return false;
-    if (shape->pairs)
+    if (shape->pairs) /* they are so much slower */
         return true;
+    if (shape->expands && shape->hidden > 2 * shape->channels) /* what lies between is much larger than all else */
+        return false;
     apart = apart / units + LAUNCH_CYCLES * (shape->expands + shape->projects);
     if (shape->expands)
         apart += rnl_conv_amx_estimate(device, batch, before, shape->channels, shape->hidden);
@@ -66,7 +64,7 @@ bool rnl_conv_block_pays(const rnl_device *device, const rnl_conv_block_shape *s
     const char *forced = getenv("RUNNEL_CONV");
     if (!rnl_conv_block_make_plan(device, shape, &plan) || (forced && strcmp(forced, "block") != 0))
         return false;
-    return forced || (rnl_conv_block_waste(shape, &plan) < MOST_WASTE && !is_beaten_by_tiles(device, shape));
+    return forced || rnl_conv_block_waste(shape, &plan) < MOST_WASTE;
 }
 
 static rnl_status check_image(const rnl_view *view, bool may_be_bf16, int64_t batch, int64_t channels,

@@ -28,6 +28,11 @@ typedef struct rnl_conv_block {
 
 /* Such a chain can stand within the block: short, and of the result and numbers alone. */
 RNL_API bool rnl_conv_block_takes(const rnl_chain *chain);
+/*
+ * Whether a block and all of its parts lose to convolutions one by one, as they do where matrix tiles are much faster;
+ * asked of the largest one, so that one model has few kinds of programs.
+ */
+RNL_API bool rnl_conv_block_loses(const rnl_device *device, const rnl_conv_block_shape *shape);
 /* True where that is faster on the device than its convolutions one by one, or the user has asked for it. */
 RNL_API bool rnl_conv_block_pays(const rnl_device *device, const rnl_conv_block_shape *shape);
 /* The float32 elements of memory that it needs; 0: it cannot be. They hold nothing before or after. */

@@ -10,13 +10,17 @@ bool rnl_conv_depthwise_applies(const rnl_device *device, const void *data)
     return problem->depthwise;
 }
 
-/* Rows of taps that registers keep while pixels pass, and with them enough sums that none waits for another. */
+/*
+ * Rows of taps that registers keep while pixels pass, and with them enough sums that none waits for another: where
+ * registers are short, or loading a pixel takes as long as multiplying it does. Elsewhere it would be programs more for
+ * little.
+ */
 static bool keeps_taps(const rnl_device *device, const rnl_conv_problem *problem)
 {
-    const int64_t taps = problem->taps[2], stride = problem->stride[2];
-    return rnl_device_is_cpu(device) && device->vector_width >= 8 && problem->groups >= (int64_t)device->vector_width &&
-           (taps == 3 || taps == 5) && (stride == 1 || stride == 2) && problem->dilation[2] == 1 &&
-           problem->dst_size[2] >= (device->vector_width == 8 ? 8 : 7);
+    const int64_t taps = problem->taps[2], stride = problem->stride[2], width = device->vector_width;
+    return rnl_device_is_cpu(device) && (width == 8 || (width == 16 && problem->src->dtype == RNL_BF16)) &&
+           problem->groups >= width && (taps == 3 || taps == 5) && (stride == 1 || stride == 2) &&
+           problem->dilation[2] == 1 && problem->dst_size[2] >= (width == 8 ? 8 : 7);
 }
 
 static int64_t most_pixels(int64_t vector, bool keeps)
