@@ -64,6 +64,12 @@ uint32_t rnl_names_find(const rnl_names *names, const void *elements, size_t ele
     return RNL_NAME_UNKNOWN;
 }
 
+void rnl_names_expect(const rnl_names *names, const char *name, size_t length)
+{
+    if (names->capacity)
+        __builtin_prefetch(&names->slots[hash_of(name, length) & (names->capacity - 1)]);
+}
+
 rnl_status rnl_names_add(rnl_names *names, const char *name, size_t length, uint32_t index)
 {
     TRY(rnl_names_reserve(names, names->count + 1));

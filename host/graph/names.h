@@ -17,6 +17,8 @@ RNL_NODISCARD rnl_status rnl_names_reserve(rnl_names *names, size_t count);
 /* The index of a name without NUL bytes in `elements`, or RNL_NAME_UNKNOWN. */
 uint32_t rnl_names_find(const rnl_names *names, const void *elements, size_t element_bytes, const char *name,
                         size_t length);
+/* That a name will be looked for soon: large tables are beyond a processor's caches. */
+void rnl_names_expect(const rnl_names *names, const char *name, size_t length);
 /* The name must not be there yet. */
 RNL_NODISCARD rnl_status rnl_names_add(rnl_names *names, const char *name, size_t length, uint32_t index);
 void rnl_names_free(rnl_names *names);

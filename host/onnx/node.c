@@ -6,6 +6,7 @@
 #include <string.h>
 
 #define PENDING_VALUE (RNL_NO_VALUE - 1)
+#define EXPECTED 8 /* names ahead */
 #define FORGET_BYTES ((size_t)4 << 20)
 
 typedef struct node_fields {
@@ -208,6 +209,10 @@ static rnl_status resolve_pending(rnl_reader *reader)
     reader->nodes_kept = NULL;
     for (size_t i = 0; i < reader->pending_count; i++) {
         const rnl_pending_input *pending = &reader->pending[i];
+        if (i + EXPECTED < reader->pending_count) {
+            const rnl_view later = reader->pending[i + EXPECTED].name;
+            rnl_names_expect(&reader->values, (const char *)later.data, later.size);
+        }
         if (pending->is_in_file)
             forget_nodes(reader, pending->name.data);
         const rnl_node *node = &reader->graph->nodes[pending->node];
