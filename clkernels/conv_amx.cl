@@ -23,6 +23,26 @@
 #define TILE_SHORTS 512
 #define STEP_SHORTS (NUMBER * 2 * TILE_SHORTS) // weights of 32 channels of a tap and 32 channels of results
 #define SEGMENT (48 / NUMBER)                   // steps whose weights stay in a second cache while all tiles pass
+#define STEP_LINES (STEP_SHORTS / 32)
+
+// Of weights that are read later, into the second cache.
+#ifdef MODEL
+#define READ_AHEAD(from) (void)(from)
+#else
+#define READ_AHEAD(from) __asm__ volatile("prefetcht1 (%0)" ::"r"((ulong)(from)))
+#endif
+
+// Weights that come next, and how many of their lines each step reads ahead.
+typedef struct next_weights {
+    __global const ushort *at;
+    int lines;
+} next_weights;
+
+static inline void read_ahead(next_weights *next)
+{
+    for (int i = 0; i < next->lines; i++, next->at += 32)
+        READ_AHEAD(next->at);
+}
 
 // ---- products ---------------------------------------------------------------------------------------------------------
 
@@ -110,7 +130,7 @@ static inline void store_sums(__global float *sums, bool both TILES_PARAMETER)
 
 // Adds steps `begin` to `end`, of which each tap has `chunks`, for tiles that begin at these positions.
 static inline void add_steps(const picture *p, int2 position, bool both, __global const ushort *weight, int begin, int end,
-                             int chunks, int4 taps, int4 dilation, long step TILES_PARAMETER)
+                             int chunks, int4 taps, int4 dilation, long step, next_weights *next TILES_PARAMETER)
 {
     const long plane = p->plane, chunk = NUMBER * plane;
     weight += (long)begin * STEP_SHORTS;
@@ -123,6 +143,7 @@ static inline void add_steps(const picture *p, int2 position, bool both, __globa
         if (both)
             for (; begin < last; begin++) {
                 ADD_CHUNK(IF_BOTH)
+                read_ahead(next);
                 first += chunk;
                 second += chunk;
                 weight += STEP_SHORTS;
@@ -130,6 +151,7 @@ static inline void add_steps(const picture *p, int2 position, bool both, __globa
         else
             for (; begin < last; begin++) {
                 ADD_CHUNK(IF_ONE)
+                read_ahead(next);
                 first += chunk;
                 weight += STEP_SHORTS;
             }
@@ -216,14 +238,15 @@ static inline void go_to_pair(tile_pair *pair, const tile_lines *lines, int t)
 
 // Steps of 32 channels, from m on, of a pair: what is added to its sums, and at the end its results.
 static inline void compute_pair(const picture *p, const tile_lines *lines, const tile_pair *pair, __global float *sums,
-                                __global const ushort *weight, int begin, int end, int chunks, int4 taps, int4 dilation,
+                                __global const ushort *weight, next_weights *next, int begin, int end, int chunks,
+                                int4 taps, int4 dilation,
                                 __global STORAGE(T_DST) *dst, idx_t image, idx4_t dst_stride, const float16 shift[2],
                                 int n, int m, int count CHAIN_SCALARS FOR_OPERANDS(TAKE_OPERAND) TILES_PARAMETER)
 {
     const int2 positions = (int2)(find_position(lines, pair->first), find_position(lines, pair->second));
     load_sums(sums, begin == 0, pair->both PASS_TILES);
     add_steps(p, positions, pair->both, weight, begin, end, chunks, taps, dilation,
-              lines->to_next * (PITCH * 2) PASS_TILES);
+              lines->to_next * (PITCH * 2), next PASS_TILES);
     store_sums(sums, pair->both PASS_TILES);
     if (end < taps.y * taps.z * chunks)
         return;
@@ -233,38 +256,45 @@ static inline void compute_pair(const picture *p, const tile_lines *lines, const
 }
 
 #define COMPUTE_PAIR(sums, begin, end)                                                                                      \
-    compute_pair(p, lines, &pair, sums, weight, begin, end, chunks, taps, dilation, dst, image, dst_stride, shift, n,  \
+    compute_pair(p, lines, &pair, sums, weight, &next, begin, end, chunks, taps, dilation, dst, image, dst_stride, shift, n,  \
                  m, count PASS_SCALARS FOR_OPERANDS(PASS_OPERAND) PASS_TILES);
 
 // Blocks of 32 channels of all results of a band. Where their weights stay in a second cache, all of them for each pair of
 // tiles, whose lines of memory then follow each other; else block by block, and the weights of a segment's steps pass once.
 static inline void compute_band(const picture *p, const tile_lines *lines, bool pairs_first, int first_block,
-                                int end_block, __global const ushort *weights, idx_t block_stride, int chunks,
+                                int end_block, bool is_first, __global const ushort *weights, idx_t block_stride,
+                                int chunks,
                                 int4 taps, int4 dilation, __global const STORAGE(T_BIAS) *bias, bool has_bias,
                                 int filters, __global STORAGE(T_DST) *dst, idx_t image, idx4_t dst_stride,
                                 int n CHAIN_SCALARS FOR_OPERANDS(TAKE_OPERAND) TILES_PARAMETER)
 {
     const int steps = taps.y * taps.z * chunks;
     const int pairs_at_once = pairs_first ? 2 : lines->count;
+    const int pairs = (pairs_at_once + 1) / 2;
     tile_pair pair = {.next = {0, 0, 0}};
+    next_weights next = {.lines = 0};
     for (int from = 0; from < lines->count; from += pairs_at_once) {
         if (pairs_first)
             go_to_pair(&pair, lines, from);
         for (int block = first_block; block < end_block; block++) {
             const int m = block * BLOCK, count = filters - m;
             __global const ushort *weight = weights + 2 * block * block_stride;
+            const bool ahead = is_first && from == 0 && block + 1 < end_block;
             float16 shift[2] = {0.0f, 0.0f};
             if (has_bias) {
                 shift[0] = load_bias(bias + m, count);
                 shift[1] = load_bias(bias + (m + 16), count - 16);
             }
+            next.lines = ahead ? (STEP_LINES + pairs - 1) / pairs : 0;
             if (pairs_first) {
+                next.at = weight + (long)steps * STEP_SHORTS;
                 COMPUTE_PAIR(p->sums, 0, steps)
                 continue;
             }
             for (int begin = 0, end; begin < steps; begin = end) {
                 end = steps - begin < 2 * SEGMENT || lines->count <= 2 ? steps : begin + SEGMENT;
                 pair.next = (tile_place){0, 0, 0};
+                next.at = weight + (long)end * STEP_SHORTS;
                 for (int t = 0; t < lines->count; t += 2) {
                     go_to_pair(&pair, lines, t);
                     COMPUTE_PAIR(p->sums + t * (TILE_ROWS * BLOCK), begin, end)
@@ -306,7 +336,7 @@ WORK convolve(__global ushort *memory, idx4_t own, int4 shape, CONV_ARGUMENTS, c
         make_picture(&p, src + (src_offset + n * src_stride.x), src_size, stride, pad, src_stride);
         const tile_lines lines = find_lines(p.height, p.width, p.columns, shape, to_next, to_row * p.columns);
         compute_band(&p, &lines, (shape.w & 2) != 0, first_block, end_block,
-                     (__global const ushort *)weight + 2 * weight_offset, weight_stride.z, chunks, STEP_TAPS, dilation,
+                     band == first_band, (__global const ushort *)weight + 2 * weight_offset, weight_stride.z, chunks, STEP_TAPS, dilation,
                      bias + bias_offset, flags.y, dst_size.w, dst, dst_offset + n * dst_stride.x, dst_stride,
                      n PASS_SCALARS FOR_OPERANDS(PASS_OPERAND) PASS_TILES);
     }
