@@ -25,13 +25,6 @@
 #define SEGMENT (48 / NUMBER)                   // steps whose weights stay in a second cache while all tiles pass
 #define STEP_LINES (STEP_SHORTS / 32)
 
-// Of weights that are read later, into the second cache.
-#ifdef MODEL
-#define READ_AHEAD(from) (void)(from)
-#else
-#define READ_AHEAD(from) __asm__ volatile("prefetcht1 (%0)" ::"r"((ulong)(from)))
-#endif
-
 // Weights that come next, and how many of their lines each step reads ahead.
 typedef struct next_weights {
     __global const ushort *at;
@@ -239,9 +232,8 @@ static inline void go_to_pair(tile_pair *pair, const tile_lines *lines, int t)
 // Steps of 32 channels, from m on, of a pair: what is added to its sums, and at the end its results.
 static inline void compute_pair(const picture *p, const tile_lines *lines, const tile_pair *pair, __global float *sums,
                                 __global const ushort *weight, next_weights *next, int begin, int end, int chunks,
-                                int4 taps, int4 dilation,
-                                __global STORAGE(T_DST) *dst, idx_t image, idx4_t dst_stride, const float16 shift[2],
-                                int n, int m, int count CHAIN_SCALARS FOR_OPERANDS(TAKE_OPERAND) TILES_PARAMETER)
+                                int4 taps, int4 dilation, __global STORAGE(T_DST) *dst, idx_t image,
+                                idx4_t dst_stride, const float16 shift[2], int n, int m, int count CHAIN_SCALARS FOR_OPERANDS(TAKE_OPERAND) TILES_PARAMETER)
 {
     const int2 positions = (int2)(find_position(lines, pair->first), find_position(lines, pair->second));
     load_sums(sums, begin == 0, pair->both PASS_TILES);
@@ -256,16 +248,16 @@ static inline void compute_pair(const picture *p, const tile_lines *lines, const
 }
 
 #define COMPUTE_PAIR(sums, begin, end)                                                                                      \
-    compute_pair(p, lines, &pair, sums, weight, &next, begin, end, chunks, taps, dilation, dst, image, dst_stride, shift, n,  \
-                 m, count PASS_SCALARS FOR_OPERANDS(PASS_OPERAND) PASS_TILES);
+    compute_pair(p, lines, &pair, sums, weight, &next, begin, end, chunks, taps, dilation, dst, image, dst_stride, shift,  \
+                 n, m, count PASS_SCALARS FOR_OPERANDS(PASS_OPERAND) PASS_TILES);
 
 // Blocks of 32 channels of all results of a band. Where their weights stay in a second cache, all of them for each pair of
 // tiles, whose lines of memory then follow each other; else block by block, and the weights of a segment's steps pass once.
+// is_first: the weights have not been read before.
 static inline void compute_band(const picture *p, const tile_lines *lines, bool pairs_first, int first_block,
                                 int end_block, bool is_first, __global const ushort *weights, idx_t block_stride,
-                                int chunks,
-                                int4 taps, int4 dilation, __global const STORAGE(T_BIAS) *bias, bool has_bias,
-                                int filters, __global STORAGE(T_DST) *dst, idx_t image, idx4_t dst_stride,
+                                int chunks, int4 taps, int4 dilation, __global const STORAGE(T_BIAS) *bias,
+                                bool has_bias, int filters, __global STORAGE(T_DST) *dst, idx_t image, idx4_t dst_stride,
                                 int n CHAIN_SCALARS FOR_OPERANDS(TAKE_OPERAND) TILES_PARAMETER)
 {
     const int steps = taps.y * taps.z * chunks;
@@ -336,8 +328,8 @@ WORK convolve(__global ushort *memory, idx4_t own, int4 shape, CONV_ARGUMENTS, c
         make_picture(&p, src + (src_offset + n * src_stride.x), src_size, stride, pad, src_stride);
         const tile_lines lines = find_lines(p.height, p.width, p.columns, shape, to_next, to_row * p.columns);
         compute_band(&p, &lines, (shape.w & 2) != 0, first_block, end_block,
-                     band == first_band, (__global const ushort *)weight + 2 * weight_offset, weight_stride.z, chunks, STEP_TAPS, dilation,
-                     bias + bias_offset, flags.y, dst_size.w, dst, dst_offset + n * dst_stride.x, dst_stride,
+                     band == first_band, (__global const ushort *)weight + 2 * weight_offset, weight_stride.z, chunks,
+                     STEP_TAPS, dilation, bias + bias_offset, flags.y, dst_size.w, dst, dst_offset + n * dst_stride.x, dst_stride,
                      n PASS_SCALARS FOR_OPERANDS(PASS_OPERAND) PASS_TILES);
     }
     TILES_END

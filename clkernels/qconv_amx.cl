@@ -33,13 +33,6 @@
 #define TILE_ADD TILE_ADD_I8
 #endif
 
-// Of weights that are read later, into the second cache.
-#ifdef MODEL
-#define READ_AHEAD(from) (void)(from)
-#else
-#define READ_AHEAD(from) __asm__ volatile("prefetcht1 (%0)" ::"r"((ulong)(from)))
-#endif
-
 // What the tiles of a band read, and where its results are.
 typedef struct picture {
     __global const uchar *planes;  // or the image
