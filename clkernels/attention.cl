@@ -120,7 +120,7 @@ static inline value_t bias_of(__global const float *bias, const idx_t step, cons
 #include "attention_tiles.clh"
 #define RESULTS (E_ROWS * NB)
 #else
-#define TILES_BEGIN(rows)
+#define TILES_BEGIN(rows, bytes)
 #define TILES_END
 #define TILES_PARAMETER
 #define PASS_TILES
@@ -320,7 +320,7 @@ WORK attend_group(ATTENTION_ARGUMENTS, const idx_t group, const idx_t head, cons
     query += offsets.s1 + b * strides.s3 + head * strides.s4;
 #define ATTEND(nb)                                                                                                     \
     attend(nb, first * W, sizes, dst, strides.s2, query, strides.s5, keys, values, &more, scale * LOG2_E PASS_TILES)
-    TILES_BEGIN(16)
+    TILES_BEGIN(16, TILE_ROW_BYTES)
 #if NB > 1
     if (end - first < NB)
         ATTEND(1);

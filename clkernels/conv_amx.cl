@@ -4,8 +4,9 @@
 // 2^-25 of the whole, so results are float32's.
 //
 // A work-item takes bands of an image. Of each it makes a picture of its own, padded and in parts: a plane for each part of 32
-// channels, of 64 bytes a position. So a tile's rows are pixels that follow each other, wherever the tap. Sums of 2 by 16 pixels
-// and 32 channels stay in tiles while all taps and channels pass.
+// channels, of 64 bytes a position. So a tile's rows are pixels that follow each other, wherever the tap. Where windows are single
+// pixels in bfloat16, whose channels are a number of steps, it reads the image itself. Sums of 2 by 16 pixels and 32 channels
+// stay in tiles while all taps and channels pass. Those of the tiles before become results meanwhile.
 //
 // gpu: never
 // Defines: those of conv.clh, V=16, P=1; MODEL: see amx.clh; and
@@ -16,12 +17,16 @@
 // check: -DT_SRC=F32 -DT_WEIGHT=U32 -DT_BIAS=F32 -DT_DST=BF16 -DV=16 -DP=1 -DNUMBER=3 -DMODEL -DLINE
 // check: -DT_SRC=F32 -DT_BIAS=F32 -DT_DST=F32 -DV=16 -DP=1 -DNUMBER=3 -DMODEL -DSTAGES=2 -DS1=OP_ADD(v0,y0) -DS2=OP_RELU(v1) -DOPERANDS=1 -DT_Y0=F32 -DY0_STEP=1
 #include "conv.clh"
-#include "amx_lines.clh"
-#include "conv_amx_picture.clh"
+#include "conv_amx_results.clh"
 
-#define BLOCK 32 // output channels that are computed together
 #define TILE_SHORTS 512
 #define STEP_SHORTS (NUMBER * 2 * TILE_SHORTS) // weights of 32 channels of a tap and 32 channels of results
+#define IS_BF16_BF16 1
+#if NUMBER == 1 && !defined(LINE) && PASTE2_(IS_BF16_, T_SRC)
+#define READS_IMAGE 1
+#else
+#define READS_IMAGE 0
+#endif
 #define SEGMENT (48 / NUMBER)                   // steps whose weights stay in a second cache while all tiles pass
 #define STEP_LINES (STEP_SHORTS / 32)
 
@@ -93,21 +98,15 @@ static inline void read_ahead(next_weights *next)
     LOWER(ADD_LOWER)
 #endif
 
-// Two tiles of pixels, or one, and 32 channels: what their sums begin with, and where they go.
-static inline void load_sums(__global const float *sums, bool begins, bool both TILES_PARAMETER)
+// Two tiles of pixels, or one, and 32 channels: what their sums begin with, and where they go. step: bytes, to the next pixel.
+static inline void load_sums(__global const float *sums, long step, bool both TILES_PARAMETER)
 {
-    if (begins) {
-        TILE_CLEAR(0);
-        TILE_CLEAR(1);
-        TILE_CLEAR(2);
-        TILE_CLEAR(3);
-        return;
-    }
-    TILE_LOAD(0, sums, BLOCK * sizeof(float));
-    TILE_LOAD(1, sums + 16, BLOCK * sizeof(float));
+    __global const float *second = step ? sums + TILE_ROWS * BLOCK : sums;
+    TILE_LOAD(0, sums, step);
+    TILE_LOAD(1, sums + 16, step);
     if (both) {
-        TILE_LOAD(2, sums + TILE_ROWS * BLOCK, BLOCK * sizeof(float));
-        TILE_LOAD(3, sums + TILE_ROWS * BLOCK + 16, BLOCK * sizeof(float));
+        TILE_LOAD(2, second, step);
+        TILE_LOAD(3, second + 16, step);
     }
 }
 
@@ -121,99 +120,40 @@ static inline void store_sums(__global float *sums, bool both TILES_PARAMETER)
     }
 }
 
-// Adds steps `begin` to `end`, of which each tap has `chunks`, for tiles that begin at these positions.
+// Steps of a tap. Between products results are made of the sums before: tiles are multiplied meanwhile.
+#define ADD_TAP(LOWER)                                                                                                 \
+    for (; begin < end_of_tap; begin++) {                                                                              \
+        ADD_CHUNK(LOWER)                                                                                               \
+        read_ahead(next);                                                                                              \
+        if (last->next < last->end)                                                                                    \
+            store_some(last, min(last->next + last->each, last->end));                                                 \
+        first += p->chunk;                                                                                             \
+        second += p->chunk;                                                                                            \
+        weight += STEP_SHORTS;                                                                                         \
+    }
+
+// Adds steps `begin` to `end`, of which each tap has `chunks`, for tiles that begin at these shorts. step: bytes, to the next pixel.
 static inline void add_steps(const picture *p, int2 position, bool both, __global const ushort *weight, int begin, int end,
-                             int chunks, int4 taps, int4 dilation, long step, next_weights *next TILES_PARAMETER)
+                             int chunks, int4 taps, int4 dilation, long step, next_weights *next,
+                             results *last TILES_PARAMETER)
 {
-    const long plane = p->plane, chunk = NUMBER * plane;
+    const long plane = p->plane;
+    (void)plane;
     weight += (long)begin * STEP_SHORTS;
     for (int tap = begin / chunks, c = begin - tap * chunks; begin < end; tap++, c = 0) {
         const int kh = tap / taps.z, kw = tap - kh * taps.z;
-        const long at = kh * dilation.y * p->columns + kw * dilation.z;
-        __global const ushort *first = p->planes + ((position.x + at) * PITCH + c * chunk);
-        __global const ushort *second = p->planes + ((position.y + at) * PITCH + c * chunk);
-        const int last = min(end, begin + chunks - c);
-        if (both)
-            for (; begin < last; begin++) {
-                ADD_CHUNK(IF_BOTH)
-                read_ahead(next);
-                first += chunk;
-                second += chunk;
-                weight += STEP_SHORTS;
-            }
-        else
-            for (; begin < last; begin++) {
-                ADD_CHUNK(IF_ONE)
-                read_ahead(next);
-                first += chunk;
-                weight += STEP_SHORTS;
-            }
-    }
-}
-
-// ---- results ----------------------------------------------------------------------------------------------------------
-
-#define TAKE_OPERAND(i) , __global const STORAGE(T_Y##i) *operand##i, idx_t offset_y##i, idx4_t stride_y##i
-#define PASS_OPERAND(i) , operand##i, offset_y##i, stride_y##i
-#define FIND_OPERAND(i) const idx_t at##i = OPERAND_AT(i, c);
-
-typedef float16 loose_floats __attribute__((aligned(4)));
-
-// Of float32 not vstore, of which pocl makes quarters.
-#define STORE_WHOLE(T) PASTE2_(STORE_WHOLE_, T)
-#define STORE_WHOLE_F32(to, v) *(__global loose_floats *)(to) = v
-#define STORE_WHOLE_F16(to, v) STOREV(F16, 16, to, 0, v)
-#define STORE_WHOLE_BF16(to, v) STOREV(BF16, 16, to, 0, v)
-
-// One pixel's 32 sums, of which `count` are channels.
-static inline void store_pixel(__global const float *sums, __global STORAGE(T_DST) *dst, idx_t place,
-                               const float16 shift[2], int n, int h, int w, int m,
-                               int count CHAIN_SCALARS FOR_OPERANDS(TAKE_OPERAND))
-{
-    const int d = 0;
-    (void)n, (void)d, (void)h, (void)w;
-    UNROLL_SHORT_CHAIN
-    for (int j = 0; j < 2; j++) {
-        const int c = m + j * 16, rest = count - j * 16;
-        const FLOATV v0 = *(__global const loose_floats *)(sums + j * 16) + shift[j];
-        FOR_OPERANDS(FIND_OPERAND)
-        if (rest >= 16) {
-            LOAD_OPERANDS
-            CHAIN
-            STORE_WHOLE(T_DST)(dst + (place + c), CHAIN_RESULT);
-        } else if (rest > 0) {
-            LOAD_OPERANDS_PART(rest)
-            CHAIN
-            STORE_FIRST(T_DST, 16, dst, place + c, CHAIN_RESULT, rest);
+        const long at = (kh * dilation.y * p->columns + kw * dilation.z) * PITCH + c * p->chunk;
+        __global const ushort *first = p->planes + (position.x + at), *second = p->planes + (position.y + at);
+        const int end_of_tap = min(end, begin + chunks - c);
+        if (both) {
+            ADD_TAP(IF_BOTH)
+        } else {
+            ADD_TAP(IF_ONE)
         }
-    }
-}
-
-// A tile's pixels follow each other in the band, whose rows are `period` positions long; those that are no results, and the
-// first `begin` ones, which another tile stores, are left out.
-static inline void store_tile(const picture *p, __global const float *sums, int2 at, int begin, int rows, int period,
-                              __global STORAGE(T_DST) *dst, idx_t image, idx4_t dst_stride, const float16 shift[2],
-                              int n, int m, int count CHAIN_SCALARS FOR_OPERANDS(TAKE_OPERAND))
-{
-    int y = at.x, x = at.y + begin;
-    for (int i = begin; i < rows; i++, x++) {
-        while (x >= period) {
-            x -= period;
-            y++;
-        }
-        if (x >= p->width || y >= p->height)
-            continue;
-        const int h = p->first_h + y, w = p->first_w + x;
-        store_pixel(sums + i * BLOCK, dst, image + (idx_t)h * dst_stride.z + (idx_t)w * dst_stride.w, shift, n, h, w, m,
-                    count PASS_SCALARS FOR_OPERANDS(PASS_OPERAND));
     }
 }
 
 // ---- bands ------------------------------------------------------------------------------------------------------------
-
-#define STORE_RESULTS(tile, sums)                                                                                      \
-    store_tile(p, sums, find_result(lines, tile), tile.begin, lines->rows, lines->period, dst, image, dst_stride,      \
-               shift, n, m, count PASS_SCALARS FOR_OPERANDS(PASS_OPERAND));
 
 // Two tiles, or one.
 typedef struct tile_pair {
@@ -229,114 +169,146 @@ static inline void go_to_pair(tile_pair *pair, const tile_lines *lines, int t)
     pair->next = next_tile(lines, pair->second, lines->step);
 }
 
-// Steps of 32 channels, from m on, of a pair: what is added to its sums, and at the end its results.
-static inline void compute_pair(const picture *p, const tile_lines *lines, const tile_pair *pair, __global float *sums,
-                                __global const ushort *weight, next_weights *next, int begin, int end, int chunks,
-                                int4 taps, int4 dilation, __global STORAGE(T_DST) *dst, idx_t image,
-                                idx4_t dst_stride, const float16 shift[2], int n, int m, int count CHAIN_SCALARS FOR_OPERANDS(TAKE_OPERAND) TILES_PARAMETER)
+// A work-item's memory, without its picture. shifts: what the sums of each block begin with.
+typedef struct item_memory {
+    __global float *shifts, *sums;
+    __global result_place *places;
+} item_memory;
+
+static inline void find_shifts(__global float *shifts, int first_block, int end_block,
+                               __global const STORAGE(T_BIAS) *bias, bool has_bias, int filters)
 {
-    const int2 positions = (int2)(find_position(lines, pair->first), find_position(lines, pair->second));
-    load_sums(sums, begin == 0, pair->both PASS_TILES);
-    add_steps(p, positions, pair->both, weight, begin, end, chunks, taps, dilation,
-              lines->to_next * (PITCH * 2), next PASS_TILES);
-    store_sums(sums, pair->both PASS_TILES);
-    if (end < taps.y * taps.z * chunks)
-        return;
-    STORE_RESULTS(pair->first, sums)
-    if (pair->both)
-        STORE_RESULTS(pair->second, sums + TILE_ROWS * BLOCK)
+    for (int m = first_block * BLOCK; m < end_block * BLOCK; m += 16, shifts += 16)
+        *(__global loose_floats *)shifts = has_bias ? load_bias(bias + m, filters - m) : (float16)(0.0f);
 }
 
-#define COMPUTE_PAIR(sums, begin, end)                                                                                      \
-    compute_pair(p, lines, &pair, sums, weight, &next, begin, end, chunks, taps, dilation, dst, image, dst_stride, shift,  \
-                 n, m, count PASS_SCALARS FOR_OPERANDS(PASS_OPERAND) PASS_TILES);
+// Steps of 32 channels, from m on, of a pair: what is added to its sums, and at the end its results.
+static inline void compute_pair(const picture *p, const tile_lines *lines, const tile_pair *pair, __global float *sums,
+                                __global const float *shift, __global const ushort *weight, next_weights *next,
+                                int begin, int end, int chunks, int4 taps, int4 dilation, results *last TILES_PARAMETER)
+{
+    const int2 positions = (int2)(find_position(lines, pair->first), find_position(lines, pair->second));
+    load_sums(begin ? sums : shift, begin ? BLOCK * sizeof(float) : 0, pair->both PASS_TILES);
+    add_steps(p, positions, pair->both, weight, begin, end, chunks, taps, dilation, lines->to_next * 2, next,
+              last PASS_TILES);
+    store_rest(last);
+    store_sums(sums, pair->both PASS_TILES);
+}
+
+static inline void set_results(results *last, __global const float *sums, __global const result_place *places, bool both,
+                               int m, int filters)
+{
+    last->sums = sums;
+    last->places = places;
+    last->m = m;
+    last->count = filters - m;
+    last->next = 0;
+    last->end = both ? 2 * TILE_ROWS : TILE_ROWS;
+}
 
 // Blocks of 32 channels of all results of a band. Where their weights stay in a second cache, all of them for each pair of
 // tiles, whose lines of memory then follow each other; else block by block, and the weights of a segment's steps pass once.
 // is_first: the weights have not been read before.
-static inline void compute_band(const picture *p, const tile_lines *lines, bool pairs_first, int first_block,
-                                int end_block, bool is_first, __global const ushort *weights, idx_t block_stride,
-                                int chunks, int4 taps, int4 dilation, __global const STORAGE(T_BIAS) *bias,
-                                bool has_bias, int filters, __global STORAGE(T_DST) *dst, idx_t image, idx4_t dst_stride,
-                                int n CHAIN_SCALARS FOR_OPERANDS(TAKE_OPERAND) TILES_PARAMETER)
+static inline void compute_band(const picture *p, const tile_lines *lines, const item_memory *mine, bool pairs_first,
+                                int first_block, int end_block, bool is_first, __global const ushort *weights,
+                                idx_t block_stride, int chunks, int4 taps, int4 dilation, int filters,
+                                results *last TILES_PARAMETER)
 {
     const int steps = taps.y * taps.z * chunks;
-    const int pairs_at_once = pairs_first ? 2 : lines->count;
-    const int pairs = (pairs_at_once + 1) / 2;
+    const int segment = pairs_first || steps < 2 * SEGMENT || lines->count <= 2 ? steps : SEGMENT;
+    const int pairs_at_once = pairs_first ? 2 : lines->count, pairs = (pairs_at_once + 1) / 2;
     tile_pair pair = {.next = {0, 0, 0}};
     next_weights next = {.lines = 0};
+    int turn = 0;
+    last->each = (2 * TILE_ROWS + segment - 1) / segment;
     for (int from = 0; from < lines->count; from += pairs_at_once) {
         if (pairs_first)
             go_to_pair(&pair, lines, from);
         for (int block = first_block; block < end_block; block++) {
-            const int m = block * BLOCK, count = filters - m;
             __global const ushort *weight = weights + 2 * block * block_stride;
-            const bool ahead = is_first && from == 0 && block + 1 < end_block;
-            float16 shift[2] = {0.0f, 0.0f};
-            if (has_bias) {
-                shift[0] = load_bias(bias + m, count);
-                shift[1] = load_bias(bias + (m + 16), count - 16);
-            }
-            next.lines = ahead ? (STEP_LINES + pairs - 1) / pairs : 0;
-            if (pairs_first) {
-                next.at = weight + (long)steps * STEP_SHORTS;
-                COMPUTE_PAIR(p->sums, 0, steps)
-                continue;
-            }
+            __global const float *shift = mine->shifts + (block - first_block) * BLOCK;
+            next.lines = is_first && from == 0 && block + 1 < end_block ? (STEP_LINES + pairs - 1) / pairs : 0;
             for (int begin = 0, end; begin < steps; begin = end) {
-                end = steps - begin < 2 * SEGMENT || lines->count <= 2 ? steps : begin + SEGMENT;
-                pair.next = (tile_place){0, 0, 0};
+                end = steps - begin < 2 * segment ? steps : begin + segment;
                 next.at = weight + (long)end * STEP_SHORTS;
-                for (int t = 0; t < lines->count; t += 2) {
-                    go_to_pair(&pair, lines, t);
-                    COMPUTE_PAIR(p->sums + t * (TILE_ROWS * BLOCK), begin, end)
+                if (!pairs_first)
+                    pair.next = (tile_place){0, 0, 0};
+                for (int t = from; t < min(from + pairs_at_once, lines->count); t += 2, turn ^= 2) {
+                    if (!pairs_first)
+                        go_to_pair(&pair, lines, t);
+                    __global float *sums = mine->sums + (segment < steps ? t : turn) * (TILE_ROWS * BLOCK);
+                    compute_pair(p, lines, &pair, sums, shift, weight, &next, begin, end, chunks, taps, dilation,
+                                 last PASS_TILES);
+                    if (end == steps)
+                        set_results(last, sums, mine->places + t * TILE_ROWS, pair.both, block * BLOCK, filters);
                 }
             }
         }
     }
+    store_rest(last);
 }
 
-// own: where the memory begins, how many shorts each work-item has, and how many of them are sums. shape: rows of a tile, rows and columns of a band,
-// bits: 1 where a tile may span rows of a band, 2 where pairs of tiles come first. The range is blocks of channels, stride.w a work-item, by bands, flags.w a work-item;
-// flags.z: bands. weight_stride.z: of a block.
-WORK convolve(__global ushort *memory, idx4_t own, int4 shape, CONV_ARGUMENTS, const int grid0, const int grid1)
+// own: where the memory begins, how many shorts each work-item has, where its places and where its picture begin. shape: rows of
+// a tile, rows and columns of a band, bits: 1 where a tile may span rows of a band, 2 where pairs of tiles come first, 4 where the image
+// is read itself; channels of a step. The range is blocks of channels, stride.w a work-item, by bands, flags.w a work-item; flags.z:
+// bands. weight_stride.z: of a block.
+WORK convolve(__global ushort *memory, idx4_t own, int8 shape, CONV_ARGUMENTS, const int grid0, const int grid1)
 {
-    const int blocks = (dst_size.w + BLOCK - 1) / BLOCK, chunks = (src_size.w + CHUNK - 1) / CHUNK;
+    const int blocks = (dst_size.w + BLOCK - 1) / BLOCK, chunks = (src_size.w + shape.s4 - 1) / shape.s4;
     const int first_block = grid0 * stride.w, end_block = min(first_block + stride.w, blocks);
-    const int bands_down = (dst_size.y + shape.y - 1) / shape.y, bands_across = (dst_size.z + shape.z - 1) / shape.z;
+    const int bands_down = (dst_size.y + shape.s1 - 1) / shape.s1, bands_across = (dst_size.z + shape.s2 - 1) / shape.s2;
     const int first_band = grid1 * flags.w, end_band = min(first_band + flags.w, flags.z);
     const int items_across = (blocks + stride.w - 1) / stride.w;
     const int to_next = taps.z == 1 ? 1 : stride.z, to_row = taps.y == 1 ? 1 : stride.y;
-    __global ushort *mine = memory + (own.x + (grid1 * (idx_t)items_across + grid0) * own.y);
-    picture p;
-    p.sums = (__global float *)mine;
-    p.planes = mine + own.z;
+    __global ushort *memory_of = memory + (own.x + (grid1 * (idx_t)items_across + grid0) * own.y);
+    const item_memory mine = {.shifts = (__global float *)memory_of,
+                              .sums = (__global float *)memory_of + stride.w * BLOCK,
+                              .places = (__global result_place *)(memory_of + own.z)};
+    results last = begin_results(dst PASS_CHAIN_ARGUMENTS);
+    picture p = {.planes = memory_of + own.w, .depth = shape.s4};
     p.step_h = taps.y == 1 ? stride.y : 1;
     p.step_w = taps.z == 1 ? stride.z : 1;
-    TILES_BEGIN(shape.x)
+    find_shifts(mine.shifts, first_block, end_block, bias + bias_offset, flags.y, dst_size.w);
+    TILES_BEGIN(shape.s0, shape.s4 * 2)
     for (int band = first_band; band < end_band; band++) {
         idx_t rest = band;
         const int across = (int)take_index(&rest, bands_across), down = (int)take_index(&rest, bands_down);
-        const int n = (int)rest;
-        p.first_h = down * shape.y;
-        p.first_w = across * shape.z;
-        p.height = min(shape.y, dst_size.y - p.first_h);
-        p.width = min(shape.z, dst_size.z - p.first_w);
+        p.first_h = down * shape.s1;
+        p.first_w = across * shape.s2;
+        p.height = min(shape.s1, dst_size.y - p.first_h);
+        p.width = min(shape.s2, dst_size.z - p.first_w);
         p.rows = (p.height - 1) * to_row + (taps.y - 1) * dilation.y + 1;
         p.columns = (p.width - 1) * to_next + (taps.z - 1) * dilation.z + 1;
-        p.plane = plane_shorts(&p, to_next);
-        make_picture(&p, src + (src_offset + n * src_stride.x), src_size, stride, pad, src_stride);
-        const tile_lines lines = find_lines(p.height, p.width, p.columns, shape, to_next, to_row * p.columns);
-        compute_band(&p, &lines, (shape.w & 2) != 0, first_block, end_block,
-                     band == first_band, (__global const ushort *)weight + 2 * weight_offset, weight_stride.z, chunks,
-                     STEP_TAPS, dilation, bias + bias_offset, flags.y, dst_size.w, dst, dst_offset + n * dst_stride.x, dst_stride,
-                     n PASS_SCALARS FOR_OPERANDS(PASS_OPERAND) PASS_TILES);
+        last.n = (int)rest;
+        __global const SRC_T *image = src + (src_offset + last.n * src_stride.x);
+        tile_lines lines;
+#if READS_IMAGE
+        if (shape.s3 & 4) { // a tile that is not full would read behind the image
+            p.skipped = max(shape.s0 - p.width, 0);
+            p.first_w -= p.skipped;
+            p.width += p.skipped;
+            lines = find_lines(p.height, p.width, p.columns, shape.lo, (int)(stride.z * src_stride.w),
+                               (int)(stride.y * src_stride.z));
+            p.planes = (__global ushort *)image + (p.first_h * lines.to_row + p.first_w * lines.to_next);
+            p.chunk = p.depth;
+        } else
+#endif
+        {
+            lines = find_lines(p.height, p.width, p.columns, shape.lo, to_next * PITCH, to_row * p.columns * PITCH);
+            p.plane = plane_shorts(&p, to_next);
+            p.chunk = NUMBER * p.plane;
+            make_picture(&p, image, src_size, stride, pad, src_stride);
+        }
+        find_places(mine.places, &p, &lines, dst_offset + last.n * dst_stride.x, dst_stride);
+        compute_band(&p, &lines, &mine, (shape.s3 & 2) != 0, first_block, end_block, band == first_band,
+                     (__global const ushort *)weight + 2 * weight_offset, weight_stride.z, chunks, STEP_TAPS, dilation,
+                     dst_size.w, &last PASS_TILES);
     }
     TILES_END
 }
 
 NOT_VECTORIZED __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void conv_amx(__global ushort *memory, idx4_t own,
-                                                                                     int4 shape,
+                                                                                     int8 shape,
                                                                                      CONV_ARGUMENTS TEAM_ARGUMENTS)
 {
     TEAM_ENTER

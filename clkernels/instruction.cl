@@ -77,7 +77,7 @@ __kernel void instruction(__global int *data, __global int *tiles_memory)
         b[i] = i < 16 ? data[16 + i] : 0;
         sum[i] = i % 17 == 0 ? data[32 + i / 17] : 0;
     }
-    TILES_BEGIN(16)
+    TILES_BEGIN(16, TILE_ROW_BYTES)
     TILE_LOAD(4, a, 64);
     TILE_LOAD(6, b, 64);
     TILE_LOAD(0, sum, 64);

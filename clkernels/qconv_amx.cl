@@ -421,7 +421,7 @@ WORK convolve(__global uchar *memory, int4 own, int4 shape, KERNEL_ARGUMENTS SUM
     mine.places = (__global int *)(memory_of + own.z);
     find_channels(mine.channels, first_block, end_block, PASS_KERNEL, dst_size.w, flags);
     picture p = {.step_h = taps.y == 1 ? stride.y : 1, .step_w = taps.z == 1 ? stride.z : 1};
-    TILES_BEGIN(shape.x)
+    TILES_BEGIN(shape.x, TILE_ROW_BYTES)
     for (int band = first_band; band < end_band; band++) {
         int n = band;
         const int across = take_index(&n, bands_across), down = take_index(&n, bands_down);

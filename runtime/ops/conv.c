@@ -141,6 +141,8 @@ static rnl_status would_choose(const rnl_device *device, const rnl_conv_params *
     problem.strassen = wanted == STRASSEN;
     problem.pairs = params->pairs;
     problem.amx = wanted == AMX ? params->amx : 0;
+    if (wanted == AMX)
+        image.dtype = src->dtype;
     *out_chosen = choose(device, &problem) == &implementations[wanted];
     return RNL_OK;
 }

@@ -12,6 +12,8 @@
 
 #define ROWS 16                               /* of a tile */
 #define SUM_SHORTS (2 * ROWS * RNL_AMX_BLOCK) /* of a tile of pixels */
+#define PLACE_SHORTS 8                        /* of a pixel, at most */
+#define SEGMENT 48                            /* parts of steps whose weights pass at once, as in conv_amx.cl */
 #define BAND_SHORTS ((int64_t)640 * 1024) /* of a picture, so that a second cache of 2 MiB holds weights beside it */
 #define STEP_BYTES 2048                   /* of weights, of a part of 32 channels of a tap and 32 filters */
 #define FEW_WEIGHTS (768 * 1024)          /* bytes that stay in a second cache while bands pass */
@@ -33,13 +35,15 @@
 
 /* How the work is cut: a work-item does some bands, of rows or columns of an image, and some blocks of 32 filters. */
 typedef struct amx_plan {
-    int64_t parts, chunks, blocks;
+    int64_t parts, chunks, depth, blocks;
     int64_t rows, height, width; /* of a tile, of a band */
     bool line;                   /* as the weights' */
+    bool direct;                 /* tiles are read from the image itself */
     bool spans;                  /* a tile may span rows */
     bool pairs_first;            /* all blocks of a pair of tiles, and then the next pair */
-    int64_t tiles, sum_shorts;   /* of a band */
-    int64_t bands, share_bands, band_items, share_blocks, block_items, item_shorts;
+    int64_t tiles;               /* of a band */
+    int64_t bands, share_bands, band_items, share_blocks, block_items;
+    int64_t places, planes, item_shorts; /* of a work-item's memory: where they begin, all of it */
     double cost;
 } amx_plan;
 
@@ -48,9 +52,23 @@ bool rnl_conv_amx_is_on(const rnl_device *device)
     return !rnl_amx_wish_is("off") && rnl_device_runs(device, RNL_INSTRUCTION_AMX_BF16);
 }
 
-static bool is_line(const rnl_conv_problem *problem)
+static rnl_amx_layout find_layout(const rnl_conv_problem *problem)
 {
-    return rnl_amx_find_layout(problem->amx, problem->transposed, problem->weight->rank, problem->weight->shape).line;
+    return rnl_amx_find_layout(problem->amx, problem->transposed, problem->weight->rank, problem->weight->shape);
+}
+
+/* Single pixels that are there, of bfloat16, whose channels fill all chunks. */
+static bool reads_image(const rnl_conv_problem *problem, const rnl_amx_layout *layout)
+{
+    bool reads =
+        problem->amx == 1 && !layout->line && problem->src->dtype == RNL_BF16 && problem->channels % layout->depth == 0;
+    int64_t row = 0, end = 0;
+    for (size_t i = 1; i < 3; ++i)
+        reads = reads && problem->taps[i] == 1 && problem->pad[i] == 0 &&
+                (problem->dst_size[i] - 1) * problem->stride[i] < problem->src_size[i];
+    return reads && !__builtin_mul_overflow(problem->src_stride[2], problem->src_size[1] + problem->stride[1], &row) &&
+           !__builtin_mul_overflow(problem->src_stride[3], problem->src_size[2] + ROWS * problem->stride[2], &end) &&
+           !__builtin_add_overflow(end, row, &end) && end < INT32_MAX;
 }
 
 static int64_t smaller(int64_t a, int64_t b)
@@ -81,7 +99,8 @@ static int64_t plane_shorts(const rnl_conv_problem *problem, const amx_plan *pla
 
 static int64_t picture_shorts(const rnl_conv_problem *problem, const amx_plan *plan)
 {
-    return plane_shorts(problem, plan) * plan->chunks * plan->parts;
+    return plan->direct ? picture_positions(problem, plan) * plan->chunks * plan->depth
+                        : plane_shorts(problem, plan) * plan->chunks * plan->parts;
 }
 
 static int64_t count_tiles(const rnl_conv_problem *problem, const amx_plan *plan)
@@ -103,8 +122,8 @@ static double band_cost(const rnl_conv_problem *problem, const amx_plan *plan)
     const double steps = (double)step_count(problem, plan);
     const double step = plan->parts == 1 ? SHORT_CYCLES : STEP_CYCLES + ROW_CYCLES * (double)plan->rows;
     const bool large = 2 * picture_shorts(problem, plan) > FEW_PICTURE;
-    const double copying =
-        (double)picture_positions(problem, plan) * chunks * (plan->parts == 1 ? COPY_CYCLES : POSITION_CYCLES);
+    const double position = plan->direct ? 0 : plan->parts == 1 ? COPY_CYCLES : POSITION_CYCLES;
+    const double copying = (double)picture_positions(problem, plan) * chunks * position;
     const double size = plan->line ? 0.25 : large ? 2.5 : 1; /* it leaves no room for weights */
     const double block = pairs * (steps * step + TILES_CYCLES) + (double)(plan->height * plan->width) * PIXEL_CYCLES;
     const double weights = steps * (double)plan->parts * STEP_BYTES;
@@ -148,7 +167,8 @@ static void choose_shares(const rnl_device *device, const rnl_conv_problem *prob
 static void try_spanning(const rnl_conv_problem *problem, amx_plan *plan)
 {
     amx_plan it = *plan;
-    if (it.height == 1 || it.width < problem->dst_size[2] || problem->stride[1] > 1 || problem->stride[2] > 1)
+    if (it.direct || it.height == 1 || it.width < problem->dst_size[2] || problem->stride[1] > 1 ||
+        problem->stride[2] > 1)
         return;
     it.spans = true;
     it.rows = ROWS;
@@ -157,24 +177,37 @@ static void try_spanning(const rnl_conv_problem *problem, amx_plan *plan)
         *plan = it;
 }
 
+/* Sums of all tiles of a band where weights pass in segments, else of two pairs; what they begin with; where results
+ * go. */
+static void lay_out(const rnl_conv_problem *problem, amx_plan *plan)
+{
+    const bool whole = plan->pairs_first || plan->tiles <= 2 || step_count(problem, plan) < 2 * SEGMENT / plan->parts;
+    const int64_t tiles = rnl_divide_up(plan->tiles, 2) * 2, shifts = plan->share_blocks * RNL_AMX_BLOCK * 2;
+    plan->places = shifts + (whole ? 4 : tiles) * SUM_SHORTS;
+    plan->planes = plan->places + tiles * ROWS * PLACE_SHORTS;
+    const int64_t shorts = plan->planes + (plan->direct ? 0 : picture_shorts(problem, plan));
+    plan->item_shorts = rnl_divide_up(shorts, RNL_AMX_BLOCK) * RNL_AMX_BLOCK;
+}
+
 static void try_band(const rnl_device *device, const rnl_conv_problem *problem, int64_t height, int64_t width,
                      amx_plan *best)
 {
-    amx_plan plan = {.parts = problem->amx, .line = is_line(problem), .height = height, .width = width};
-    plan.chunks = rnl_divide_up(problem->channels, RNL_AMX_BLOCK);
+    const rnl_amx_layout layout = find_layout(problem);
+    amx_plan plan = {.parts = problem->amx, .line = layout.line, .height = height, .width = width};
+    plan.chunks = layout.chunks;
+    plan.depth = layout.depth;
+    plan.direct = reads_image(problem, &layout);
     plan.blocks = rnl_divide_up(problem->filters, RNL_AMX_BLOCK);
     plan.rows = rnl_divide_up(width, rnl_divide_up(width, ROWS));
     plan.tiles = count_tiles(problem, &plan);
     try_spanning(problem, &plan);
-    plan.sum_shorts = rnl_divide_up(plan.tiles, 2) * 2 * SUM_SHORTS;
     plan.bands =
         problem->batch * rnl_divide_up(problem->dst_size[1], height) * rnl_divide_up(problem->dst_size[2], width);
     if (picture_shorts(problem, &plan) > BAND_SHORTS && (height > 1 || width > 2 * ROWS))
         return;
     choose_shares(device, problem, &plan);
     if (best->cost == 0 || plan.cost < 0.98 * best->cost) {
-        plan.item_shorts =
-            rnl_divide_up(picture_shorts(problem, &plan) + plan.sum_shorts, RNL_AMX_BLOCK) * RNL_AMX_BLOCK;
+        lay_out(problem, &plan);
         *best = plan;
     }
 }
@@ -218,7 +251,7 @@ static bool has_shape(const rnl_conv_problem *problem)
 {
     return !problem->transposed && problem->groups == 1 && problem->channels > 0 && problem->taps[0] == 1 &&
            problem->src_size[0] == 1 && problem->dst_size[0] == 1 && problem->pad[0] == 0 &&
-           (problem->dilation[2] == 1 || !is_line(problem));
+           (problem->dilation[2] == 1 || !find_layout(problem).line);
 }
 
 bool rnl_conv_amx_applies(const rnl_device *device, const void *data)
@@ -293,14 +326,14 @@ bool rnl_conv_amx_pays(const rnl_device *device, const void *data)
 
 static void add_own(rnl_step_builder *step, const rnl_conv_problem *problem, const amx_plan *plan)
 {
-    const int32_t shape[4] = {(int32_t)plan->rows, (int32_t)plan->height, (int32_t)plan->width,
-                              plan->spans | plan->pairs_first << 1};
+    const int32_t shape[8] = {(int32_t)plan->rows, (int32_t)plan->height, (int32_t)plan->width,
+                              plan->spans | plan->pairs_first << 1 | plan->direct << 2, (int32_t)plan->depth};
     rnl_view shorts = *problem->scratch;
     shorts.dtype = RNL_BF16;
     shorts.offset *= 2;
     const rnl_view *views[] = {&shorts};
     rnl_step_slot(step, problem->scratch->slot);
-    rnl_step_offsets(step, 4, views, 1, (const int64_t[]){plan->item_shorts, plan->sum_shorts}, 2);
+    rnl_step_offsets(step, 4, views, 1, (const int64_t[]){plan->item_shorts, plan->places, plan->planes}, 3);
     rnl_step_value(step, shape, sizeof shape);
 }
 

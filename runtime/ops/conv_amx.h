@@ -5,18 +5,19 @@
 
 #include "ops/conv_problem.h"
 
-#define RNL_AMX_BLOCK 32 /* filters of a block, and channels of a chunk */
+#define RNL_AMX_BLOCK 32 /* filters of a block, and channels that a chunk has room for */
 #define RNL_AMX_PITCH 4  /* channels of a tap of a line */
 
 /*
  * Where its weights lie: [block][tap][chunk of channels][part][half of the block][pair of channels][16 filters],
- * integers of two bfloat16 each; what is not there is zero. Few channels of a row of few taps are a `line`, which
- * takes the place of a chunk: four channels of each tap. `block_stride` and `elements` are of these integers,
- * INT64_MAX where they overflow.
+ * integers of two bfloat16 each; what is not there is zero. A chunk has `depth` channels, of the 32 that it has room
+ * for: of single pixels in one part as many as make all chunks full, where that is possible. Few channels of a row of
+ * few taps are a `line`, which takes the place of a chunk: four channels of each tap. `block_stride` and `elements` are
+ * of these integers, INT64_MAX where they overflow.
  */
 typedef struct rnl_amx_layout {
     bool line;
-    int64_t filters, channels, taps, blocks, chunks, block_stride, elements;
+    int64_t filters, channels, taps, blocks, chunks, depth, block_stride, elements;
 } rnl_amx_layout;
 rnl_amx_layout rnl_amx_find_layout(int64_t parts, bool transposed, size_t rank, const int64_t *shape);
 

@@ -24,6 +24,16 @@ static bool is_line(bool transposed, size_t rank, const int64_t *shape)
            shape[rank - 1] <= RNL_AMX_BLOCK / RNL_AMX_PITCH;
 }
 
+/* Few more chunks than there must be. */
+static int64_t find_depth(int64_t parts, int64_t taps, int64_t channels)
+{
+    const int64_t least = blocks_of(channels);
+    for (int64_t chunks = least; parts == 1 && taps == 1 && chunks <= least + least / 4 + 1; ++chunks)
+        if (channels % (2 * chunks) == 0)
+            return channels / chunks;
+    return RNL_AMX_BLOCK;
+}
+
 rnl_amx_layout rnl_amx_find_layout(int64_t parts, bool transposed, size_t rank, const int64_t *shape)
 {
     rnl_amx_layout l = {.filters = shape[transposed ? 1 : 0], .channels = shape[transposed ? 0 : 1], .taps = 1};
@@ -31,7 +41,8 @@ rnl_amx_layout rnl_amx_find_layout(int64_t parts, bool transposed, size_t rank, 
     for (size_t i = 2; i < rank - l.line; ++i)
         l.taps = saturating_mul(l.taps, shape[i]);
     l.blocks = blocks_of(l.filters);
-    l.chunks = blocks_of(l.channels);
+    l.depth = l.line ? RNL_AMX_BLOCK : find_depth(parts, l.taps, l.channels);
+    l.chunks = l.channels / l.depth + (l.channels % l.depth > 0);
     l.block_stride = saturating_mul(saturating_mul(l.taps, l.chunks), parts * 2 * TILE_INTEGERS);
     l.elements = saturating_mul(l.blocks, l.block_stride);
     return l;
@@ -102,14 +113,14 @@ static void pack_line(const rnl_amx_layout *l, const amx_source *source, int64_t
                           parts, i % 2 ? 16 : 0, target + f / HALF * TILE_INTEGERS + i / 2 * HALF + f % HALF);
 }
 
-/* The tiles of all parts of one tap, 32 channels and 32 filters. */
+/* The tiles of all parts of one tap, a chunk of channels and 32 filters. */
 static void pack_chunk(const rnl_amx_layout *l, const amx_source *source, int64_t parts, int64_t first_filter,
                        int64_t first_channel, int64_t tap, uint32_t *target)
 {
     const int64_t filters = l->filters - first_filter, channels = l->channels - first_channel;
     memset(target, 0, (size_t)(parts * 2 * TILE_INTEGERS) * sizeof *target);
     for (int64_t f = 0; f < filters && f < RNL_AMX_BLOCK; ++f)
-        for (int64_t c = 0; c < channels && c < RNL_AMX_BLOCK; ++c)
+        for (int64_t c = 0; c < channels && c < l->depth; ++c)
             put_parts(read_weight(source, first_filter + f, first_channel + c, tap), parts, c % 2 ? 16 : 0,
                       target + f / HALF * TILE_INTEGERS + c / 2 * HALF + f % HALF);
 }
@@ -127,7 +138,7 @@ void rnl_conv_amx_pack(int64_t parts, bool transposed, size_t rank, const int64_
                 if (l.line)
                     pack_line(&l, &from, parts, block * RNL_AMX_BLOCK, tap * columns, columns, target);
                 else
-                    pack_chunk(&l, &from, parts, block * RNL_AMX_BLOCK, chunk * RNL_AMX_BLOCK, tap, target);
+                    pack_chunk(&l, &from, parts, block * RNL_AMX_BLOCK, chunk * l.depth, tap, target);
                 target += parts * 2 * TILE_INTEGERS;
             }
 }

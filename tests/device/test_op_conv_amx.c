@@ -130,6 +130,28 @@ START_TEST(chains)
 }
 END_TEST
 
+/* Single pixels, whose channels are steps of 32 or fewer, or not; strides; images that windows do not reach the end of,
+ * or reach beyond. Tiles of whole bands, and of a last one that is narrower than a tile. */
+START_TEST(single_pixels)
+{
+    static const int64_t channels[] = {24, 144, 64, 34, 2};
+    for (int64_t i = 0; i < (op_small() ? 2 : 20); ++i)
+        run((conv_case){.batch = 1 + i % 2,
+                        .channels = channels[i % 5],
+                        .filters = 24 + 10 * (i % 3),
+                        SIZE(op_small() ? 2 : 3 + i % 4, 5 + 7 * (i % 4)),
+                        .taps = {1, 1},
+                        .stride = {1 + i % 2, 1 + i / 2 % 3},
+                        .pad_begin = {0, i % 7 == 6},
+                        .pad_end = {i % 7 == 5, 0},
+                        .chain = i % 4 == 3 ? CONV_CHAIN_ALL : 0,
+                        .bias = i % 3,
+                        .slices = i % 5 == 2});
+    for (int64_t width = 98; !op_small() && width < 400; width += 29)
+        run((conv_case){.batch = 1, .channels = 48, .filters = 40, SIZE(1, width), .taps = {1, 1}});
+}
+END_TEST
+
 /* Several bands and blocks for each work-item, pictures that do not fit a cache. */
 START_TEST(many_bands)
 {
@@ -163,21 +185,24 @@ END_TEST
 
 START_TEST(stored_as_bf16)
 {
-    conv_case test = {.batch = 1,
-                      .channels = 40,
-                      .filters = 40,
-                      SIZE(op_small() ? 3 : 5, 6),
-                      .taps = {3, 3},
-                      .dtype = RNL_BF16,
-                      .amx = 1,
-                      .implementation = "conv:amx"};
-    setenv("RUNNEL_AMX", "model", 1);
-    if (can_run())
-        conv_case_run(&test);
-    setenv("RUNNEL_AMX", "on", 1);
-    if (can_run() && rnl_device_runs(op_device(), RNL_INSTRUCTION_AMX_BF16))
-        conv_case_run(&test);
-    unsetenv("RUNNEL_AMX");
+    for (int64_t taps = 1; taps <= 3; taps += 2) {
+        const conv_case test = {.batch = 1,
+                                .channels = 40,
+                                .filters = 40,
+                                SIZE(op_small() ? 3 : 5, 6),
+                                .taps = {taps, taps},
+                                .chain = taps == 1 ? CONV_CHAIN_ALL : 0,
+                                .dtype = RNL_BF16,
+                                .amx = 1,
+                                .implementation = "conv:amx"};
+        setenv("RUNNEL_AMX", "model", 1);
+        if (can_run())
+            conv_case_run(&test);
+        setenv("RUNNEL_AMX", "on", 1);
+        if (can_run() && rnl_device_runs(op_device(), RNL_INSTRUCTION_AMX_BF16))
+            conv_case_run(&test);
+        unsetenv("RUNNEL_AMX");
+    }
 }
 END_TEST
 
@@ -240,6 +265,7 @@ static void add_tests(TCase *tests)
     tcase_add_test(tests, lines);
     tcase_add_test(tests, dimensions);
     tcase_add_test(tests, chains);
+    tcase_add_test(tests, single_pixels);
     tcase_add_test(tests, many_bands);
     tcase_add_test(tests, wide_indices);
     tcase_add_test(tests, stored_as_bf16);
