@@ -24,6 +24,7 @@ team_try(volatile __global uint *team_counter, uint team_wanted, uint most_turns
 {
     const int i = (int)get_global_id(0);
     MARK_ASSEMBLY;
+    team_tell(team_counter);
     TEAM_LEAVE
     for (uint turn = 0; turn < most_turns && (int)(*team_counter - team_wanted) < 0; turn++)
         TEAM_PAUSE;

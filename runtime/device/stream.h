@@ -25,6 +25,7 @@ struct rnl_stream {
     uint32_t products;       /* matrix products that followed each other, with nothing else in between */
     struct rnl_team *team;   /* kernel/team.c's: which may take launches; NULL: none */
     uint64_t team_launches;  /* that it took so far */
+    uint32_t team_losses;    /* its own when the stream went inside */
     rnl_status (*leave_team)(rnl_stream *stream); /* while it has taken some: makes the queue wait for it */
     struct rnl_gemm_cache *gemms; /* ops/gemm_api_cache.c's, which sets the hook that waits for its products */
     void (*free_gemms)(rnl_stream *stream);

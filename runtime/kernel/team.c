@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "kernel/team_parts.h"
+#include "kernel/team_calls.h"
 
 #include "base/log.h"
 #include "base/memory.h"
@@ -10,7 +10,6 @@
 #include <string.h>
 #include <time.h>
 
-#define RESULTS_AT 32 /* of the trial, behind the counter's cache line */
 #define MOST_TURNS 20000000u
 #define CLAIM_NS 2000000 /* between two attempts at it */
 #define MOST_CLAIMS 50
@@ -112,10 +111,18 @@ rnl_team_wish rnl_team_get_wish(void)
     return wish && strcmp(wish, "on") == 0 ? RNL_TEAM_ON : RNL_TEAM_AS_MEASURED;
 }
 
+/* Versions of pocl whose functions are as kernel/team_calls.h says. */
+static bool may_call(const rnl_device *device)
+{
+    const char *wish = getenv("RUNNEL_TEAM_CALLS"), *version = device->info.driver_version;
+    return version[0] >= '3' && version[0] <= '7' && version[1] == '.' && !(wish && strcmp(wish, "off") == 0);
+}
+
 static bool may_have(const rnl_device *device)
 {
     const bool is_known = !device->parent_id || (device->part && device->part->kind == RNL_SHARE_UNITS);
-    return is_pocl(device) && !device->runs_in_caller && is_known && device->info.compute_units >= 2 &&
+    return is_pocl(device) && !device->runs_in_caller && is_known &&
+           device->info.compute_units >= (may_call(device) ? 1 : 2) &&
            device->info.compute_units <= RNL_TEAM_MOST_THREADS && rnl_team_get_wish() != RNL_TEAM_OFF;
 }
 
@@ -141,15 +148,19 @@ static void free_team(rnl_team *team)
     for (uint32_t i = 0; i < team->threads; i++)
         if (team->queues[i])
             clReleaseCommandQueue(team->queues[i]);
+    if (team->asking)
+        clReleaseCommandQueue(team->asking);
     if (team->last)
         clReleaseEvent(team->last);
     if (team->await)
         clReleaseKernel(team->await);
     if (team->arrive)
         clReleaseKernel(team->arrive);
+    rnl_team_free_calls(team);
     if (team->memory)
         clReleaseMemObject(team->memory);
     pthread_mutex_destroy(&team->lock);
+    pthread_mutex_destroy(&team->batches_lock);
     free(team);
 }
 
@@ -163,6 +174,8 @@ static rnl_status create_queues(rnl_device *device, rnl_team *team)
             CL_NEW(&code, clCreateCommandQueue(device->context, ids[i], CL_QUEUE_PROFILING_ENABLE, &code));
         TRY(rnl_cl_status(code, "clCreateCommandQueue"));
     }
+    team->asking = CL_NEW(&code, clCreateCommandQueue(device->context, ids[0], 0, &code));
+    TRY(rnl_cl_status(code, "clCreateCommandQueue"));
     team->memory = CL_NEW(&code, clCreateBuffer(device->context, CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR,
                                                 sizeof team->words, team->words, &code));
     return rnl_cl_status(code, "clCreateBuffer");
@@ -183,21 +196,33 @@ static rnl_status try_team(rnl_team *team, cl_kernel kernel)
     const size_t one = 1;
     rnl_status status = set_trial(team, kernel);
     for (uint32_t i = 0; i < team->threads && status == RNL_OK; i++) {
-        const size_t offset = RNL_TEAM_FIRST_ID + RESULTS_AT + i;
+        const size_t offset = RNL_TEAM_FIRST_ID + RNL_TEAM_RESULTS + i;
         status = CL(clEnqueueNDRangeKernel(team->queues[i], kernel, 1, &offset, &one, &one, 0, NULL, NULL));
     }
     rnl_team_finish(team);
     TRY(status);
     for (uint32_t i = 0; i < team->threads; i++)
-        if (team->words[RESULTS_AT + i] != 1 + RESULTS_AT + i)
+        if (team->words[RNL_TEAM_RESULTS + i] != 1 + RNL_TEAM_RESULTS + i)
             return FAIL(RNL_UNAVAILABLE, "thread %u of %u did not meet the others", (unsigned)i,
                         (unsigned)team->threads);
     team->wanted = team->threads;
     return RNL_OK;
 }
 
+static rnl_status try_all(const rnl_device *device, rnl_team *team, cl_kernel kernel)
+{
+    team->words[RNL_TEAM_TELL] = may_call(device);
+    TRY(try_team(team, kernel));
+    if (team->words[RNL_TEAM_TELL])
+        rnl_team_try_calls(team);
+    team->words[RNL_TEAM_TELL] = 0;
+    if (team->threads == 1 && !team->calls)
+        return FAIL(RNL_UNAVAILABLE, "a single thread's launches cannot be collected");
+    return RNL_OK;
+}
+
 /* Another team of these threads would be waited for in vain. */
-static rnl_status try_claimed(rnl_team *team, cl_kernel kernel)
+static rnl_status try_claimed(const rnl_device *device, rnl_team *team, cl_kernel kernel)
 {
     const struct timespec pause = {.tv_nsec = CLAIM_NS};
     int attempts = 0;
@@ -206,7 +231,7 @@ static rnl_status try_claimed(rnl_team *team, cl_kernel kernel)
             return FAIL(RNL_UNAVAILABLE, "another device's team works with its threads");
         else
             nanosleep(&pause, NULL);
-    const rnl_status status = try_team(team, kernel);
+    const rnl_status status = try_all(device, team, kernel);
     rnl_team_give_up(team, NULL);
     return status;
 }
@@ -222,7 +247,7 @@ static rnl_status prepare(rnl_device *device, rnl_team *team)
     TRY(CL(clSetKernelArg(team->await, 0, sizeof team->memory, &team->memory)));
     TRY(CL(clSetKernelArg(team->arrive, 0, sizeof team->memory, &team->memory)));
     TRY(rnl_program_create_kernel(program, "team_try", &trial));
-    const rnl_status status = try_claimed(team, trial);
+    const rnl_status status = try_claimed(device, team, trial);
     clReleaseKernel(trial);
     return status;
 }
@@ -242,6 +267,7 @@ static rnl_team *create(rnl_device *device)
         return NULL;
     memset(team, 0, sizeof *team);
     pthread_mutex_init(&team->lock, NULL);
+    pthread_mutex_init(&team->batches_lock, NULL);
     team->first = device->part ? device->part->first : 0;
     team->threads = device->info.compute_units;
     add_to_list(team);

@@ -18,9 +18,24 @@
 
 #include "device/stream.h"
 
+struct rnl_call_context; /* kernel/team_calls.h */
+
+/* What a kernel is given: memory, which may be none, or a value. */
+typedef struct rnl_team_arg {
+    bool is_memory;
+    cl_mem memory;
+    const void *value;
+    size_t bytes;
+} rnl_team_arg;
+#define RNL_TEAM_MOST_ARGS 94
+
 /* A kernel object of ours. */
 typedef struct rnl_team_kernel {
     cl_kernel object;
+    const char *name;
+    bool has_local;                                                                     /* memory of a work-group */
+    bool is_known;                                                                      /* it was asked where its … */
+    void (*function)(void **, struct rnl_call_context *, uint64_t, uint64_t, uint64_t); /* … is; NULL: not found */
     bool waits;        /* it was compiled with rnl_team_define's: has two arguments more */
     cl_uint first_arg; /* of those */
     size_t widest;     /* groups in a dimension of the widest range that was launched as a whole */
@@ -61,6 +76,11 @@ RNL_NODISCARD rnl_status rnl_team_follow(rnl_stream *stream);
  */
 RNL_NODISCARD rnl_status rnl_team_launch(rnl_stream *stream, rnl_team_kernel *kernel, const rnl_range *range,
                                          bool *out_taken);
+/* Whether rnl_team_call may take it: the driver need not be given arguments then. */
+bool rnl_team_calls(const rnl_stream *stream, const rnl_team_kernel *kernel, const rnl_range *range);
+/* The same with the arguments given here, but for the two of rnl_team_define's. Memory is retained until it has run. */
+RNL_NODISCARD rnl_status rnl_team_call(rnl_stream *stream, rnl_team_kernel *kernel, const rnl_range *range,
+                                       const rnl_team_arg *args, uint32_t count, bool *out_taken);
 /* That one was launched as a whole. */
 void rnl_team_note_whole(rnl_team_kernel *kernel, const rnl_range *range);
 /* Sets the two arguments for a launch that the team did not take. */

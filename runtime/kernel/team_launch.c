@@ -2,8 +2,7 @@
 /* Going to a team and back, and launches. */
 #include "base/clock.h"
 #include "device/trace.h"
-#include "kernel/team_cut.h"
-#include "kernel/team_parts.h"
+#include "kernel/team_calls.h"
 
 #include <string.h>
 
@@ -31,8 +30,9 @@ static rnl_status enqueue_one(cl_command_queue queue, cl_kernel kernel)
 }
 
 /* The first `threads` queues wait for all launches so far. */
-static rnl_status enqueue_await(const rnl_team *team, uint32_t threads)
+static rnl_status enqueue_await(rnl_team *team, uint32_t threads)
 {
+    TRY(rnl_team_flush(team));
     const cl_uint wanted = team->wanted;
     TRY(CL(clSetKernelArg(team->await, 1, sizeof wanted, &wanted)));
     for (uint32_t i = 0; i < threads; i++)
@@ -60,12 +60,15 @@ static rnl_status leave(rnl_stream *stream)
     cl_event last = NULL;
     pthread_mutex_lock(&team->lock);
     rnl_status status = enqueue_await(team, 1);
+    if (status == RNL_OK && team->losses != stream->team_losses)
+        status = FAIL(RNL_INTERNAL, "launches of this stream were lost with another stream's");
     if (status == RNL_OK)
         status = CL(clEnqueueMarkerWithWaitList(team->queues[0], 0, NULL, &last));
     if (status == RNL_OK)
         status = CL(clEnqueueBarrierWithWaitList(stream->queue, 1, &last, NULL));
     if (status != RNL_OK)
         rnl_team_finish(team);
+    rnl_team_start_small(team);
     rnl_team_give_up(team, last); /* of several streams the last event is the last one's */
     pthread_mutex_unlock(&team->lock);
     stream->leave_team = NULL;
@@ -92,6 +95,7 @@ static rnl_status enter(rnl_stream *stream, bool *out_inside)
         return RNL_OK;
     pthread_mutex_lock(&team->lock);
     const rnl_status status = wait_for_stream(team, stream);
+    stream->team_losses = team->losses;
     pthread_mutex_unlock(&team->lock);
     if (status != RNL_OK) {
         rnl_team_finish(team);
@@ -152,7 +156,7 @@ static double slept_ns(rnl_team *team)
 /* With the lock, behind a launch. */
 static void look(rnl_team *team)
 {
-    if (++team->launched < LOOK_AFTER)
+    if (++team->launched < LOOK_AFTER || team->threads == 1)
         return;
     const bool is_sleepy = slept_ns(team) > MOST_ASLEEP_NS, was_sleepy = team->was_sleepy;
     team->was_sleepy = is_sleepy;
@@ -184,17 +188,24 @@ rnl_status rnl_team_follow(rnl_stream *stream)
 
 /* ---- launches -------------------------------------------------------------------------------------------------- */
 
+void rnl_team_place(const rnl_range *range, const rnl_team_cut *cut, const rnl_team_piece *piece, size_t out_offset[3],
+                    size_t out_global[3])
+{
+    memcpy(out_offset, (size_t[3]){RNL_TEAM_FIRST_ID, 0, 0}, 3 * sizeof *out_offset);
+    memcpy(out_global, range->global, sizeof range->global);
+    out_offset[cut->outer] = RNL_TEAM_FIRST_ID + piece->row * range->local[cut->outer];
+    out_global[cut->outer] = piece->rows * range->local[cut->outer];
+    if (cut->columns > 1) {
+        out_offset[cut->inner] = RNL_TEAM_FIRST_ID + piece->column * range->local[cut->inner];
+        out_global[cut->inner] = piece->columns * range->local[cut->inner];
+    }
+}
+
 static rnl_status enqueue_piece(cl_command_queue queue, cl_kernel kernel, const rnl_range *range,
                                 const rnl_team_cut *cut, const rnl_team_piece *it, cl_event *event)
 {
-    size_t offset[3] = {RNL_TEAM_FIRST_ID, 0, 0}, global[3];
-    memcpy(global, range->global, sizeof global);
-    offset[cut->outer] = RNL_TEAM_FIRST_ID + it->row * range->local[cut->outer];
-    global[cut->outer] = it->rows * range->local[cut->outer];
-    if (cut->columns > 1) {
-        offset[cut->inner] = RNL_TEAM_FIRST_ID + it->column * range->local[cut->inner];
-        global[cut->inner] = it->columns * range->local[cut->inner];
-    }
+    size_t offset[3], global[3];
+    rnl_team_place(range, cut, it, offset, global);
     return CL(clEnqueueNDRangeKernel(queue, kernel, range->dimensions, offset, global, range->local, 0, NULL, event));
 }
 
@@ -218,6 +229,7 @@ static rnl_status enqueue_parts(const rnl_team *team, cl_kernel kernel, const rn
 /* Its groups wait for what was enqueued before, and are waited for. */
 static rnl_status launch_waiting(rnl_team *team, rnl_team_kernel *kernel, const rnl_range *range, cl_event *event)
 {
+    TRY(rnl_team_flush(team));
     const cl_uint wanted = team->wanted;
     size_t left = rnl_team_groups(range);
     if (kernel->set != RNL_TEAM_TOGETHER)
@@ -229,6 +241,23 @@ static rnl_status launch_waiting(rnl_team *team, rnl_team_kernel *kernel, const 
     team->wanted += groups;
     stand_in(team, (uint32_t)left);
     return status;
+}
+
+/* … and tell where their kernel's function is, for which all that is enqueued ends. */
+static rnl_status launch_telling(rnl_team *team, rnl_team_kernel *kernel, const rnl_range *range, cl_event *event)
+{
+    TRY(rnl_team_flush(team));
+    rnl_team_finish(team);
+    team->words[RNL_TEAM_TELL] = 1;
+    memset(&team->words[RNL_TEAM_WHERE], 0, sizeof(uint64_t));
+    const rnl_status status = launch_waiting(team, kernel, range, event);
+    rnl_team_finish(team);
+    team->words[RNL_TEAM_TELL] = 0;
+    if (status != RNL_OK)
+        return status;
+    kernel->function = rnl_team_find_function(team, kernel->name);
+    kernel->is_known = true;
+    return RNL_OK;
 }
 
 rnl_status rnl_team_leave_out(rnl_team_kernel *kernel)
@@ -283,23 +312,23 @@ static bool can_wait(const rnl_team_kernel *kernel, const rnl_range *range)
     return kernel->waits && items == 1 && rnl_team_groups(range) <= MOST_WAITING;
 }
 
-rnl_status rnl_team_launch(rnl_stream *stream, rnl_team_kernel *kernel, const rnl_range *range, bool *out_taken)
+/* Whether the stream is inside, or enters. */
+static rnl_status go_inside(rnl_stream *stream, bool *out_inside)
 {
-    rnl_team *team = stream->team;
-    *out_taken = false;
-    if (!team || stream->event || !rnl_team_can_cut(range) || !has_been_wider(kernel, range))
-        return RNL_OK;
-    *out_taken = stream->leave_team != NULL;
-    if (!*out_taken)
-        TRY(enter(stream, out_taken));
-    if (!*out_taken)
-        return RNL_OK;
-    rnl_stream_enter(stream);
-    pthread_mutex_lock(&team->lock);
-    cl_event *event = rnl_stream_begin_launch(stream);
-    const rnl_status status =
-        rnl_stream_end(stream, can_wait(kernel, range) ? launch_waiting(team, kernel, range, event)
-                                                       : launch_between(team, kernel, range, event));
+    *out_inside = stream->leave_team != NULL;
+    return *out_inside ? RNL_OK : enter(stream, out_inside);
+}
+
+static rnl_status launch(rnl_team *team, rnl_team_kernel *kernel, const rnl_range *range, cl_event *event)
+{
+    if (!can_wait(kernel, range))
+        return launch_between(team, kernel, range, event);
+    const bool asks = team->calls && !kernel->is_known && !kernel->has_local && kernel->name;
+    return asks ? launch_telling(team, kernel, range, event) : launch_waiting(team, kernel, range, event);
+}
+
+static rnl_status end_launch(rnl_stream *stream, rnl_team *team, rnl_status status)
+{
     if (status != RNL_OK)
         rnl_team_finish(team);
     look(team);
@@ -310,4 +339,51 @@ rnl_status rnl_team_launch(rnl_stream *stream, rnl_team_kernel *kernel, const rn
         stream->team_launches++;
     }
     return rnl_stream_fail(stream, status);
+}
+
+rnl_status rnl_team_launch(rnl_stream *stream, rnl_team_kernel *kernel, const rnl_range *range, bool *out_taken)
+{
+    rnl_team *team = stream->team;
+    *out_taken = false;
+    if (!team || stream->event || !rnl_team_can_cut(range) || !has_been_wider(kernel, range))
+        return RNL_OK;
+    TRY(go_inside(stream, out_taken));
+    if (!*out_taken)
+        return RNL_OK;
+    rnl_stream_enter(stream);
+    pthread_mutex_lock(&team->lock);
+    cl_event *event = rnl_stream_begin_launch(stream);
+    return end_launch(stream, team, rnl_stream_end(stream, launch(team, kernel, range, event)));
+}
+
+bool rnl_team_calls(const rnl_stream *stream, const rnl_team_kernel *kernel, const rnl_range *range)
+{
+    return stream->team && kernel->function && !stream->event && !stream->track && rnl_team_can_cut(range) &&
+           has_been_wider(kernel, range) && can_wait(kernel, range);
+}
+
+rnl_status rnl_team_call(rnl_stream *stream, rnl_team_kernel *kernel, const rnl_range *range, const rnl_team_arg *args,
+                         uint32_t count, bool *out_taken)
+{
+    rnl_team *team = stream->team;
+    rnl_team_arg all[RNL_TEAM_MOST_ARGS + 2];
+    *out_taken = false;
+    if (count > RNL_TEAM_MOST_ARGS)
+        return RNL_OK;
+    TRY(go_inside(stream, out_taken));
+    if (!*out_taken)
+        return RNL_OK;
+    rnl_stream_enter(stream);
+    pthread_mutex_lock(&team->lock);
+    const uint32_t wanted = team->wanted;
+    memcpy(all, args, count * sizeof *args);
+    all[count] = (rnl_team_arg){.is_memory = true, .memory = team->memory};
+    all[count + 1] = (rnl_team_arg){.value = &wanted, .bytes = sizeof wanted};
+    const rnl_status status = rnl_team_make_room(team, all, count + 2);
+    if (status == RNL_OK && !rnl_team_add_call(team, kernel->function, range, all, count + 2)) {
+        pthread_mutex_unlock(&team->lock);
+        *out_taken = false;
+        return RNL_OK;
+    }
+    return end_launch(stream, team, status);
 }

@@ -4,9 +4,13 @@
 #define RUNNEL_KERNEL_TEAM_PARTS_H
 
 #include "kernel/team.h"
+#include "kernel/team_cut.h"
 
 /* As in clkernels/team.clh: the counter and how many slept, how many groups of a launch are done, and their sums. */
 #define RNL_TEAM_DONE 16
+#define RNL_TEAM_TELL 8     /* not 0: kernels tell where their code is, … */
+#define RNL_TEAM_WHERE 48   /* … here */
+#define RNL_TEAM_RESULTS 32 /* of the trial, behind the counter's cache line */
 #define RNL_TEAM_WORDS (64 + RNL_TEAM_MOST_THREADS * RNL_TEAM_SUMS)
 /* Global offsets begin here: for one of 0 pocl compiles a kernel anew. Also after dividing it by a group's size, a
  * power of two, the low 32 bits are those of what was added. */
@@ -20,6 +24,7 @@ struct rnl_team {
     cl_event last;           /* … and the end of what the one that left last had enqueued, or NULL */
     pthread_mutex_t lock;    /* held while a launch is enqueued: all queues have one order */
     cl_command_queue queues[RNL_TEAM_MOST_THREADS];
+    cl_command_queue asking; /* of the first thread, for what does not wait for launches */
     cl_kernel await, arrive; /* around kernels that cannot wait themselves */
     cl_mem memory;
     uint32_t wanted;                                 /* of the counter, when all that is enqueued has been done */
@@ -28,9 +33,19 @@ struct rnl_team {
     atomic_uint rests; /* so many more calls of rnl_team_follow are in vain; atomic: read without the lock */
     uint32_t rest;     /* how long the last rest was */
     bool was_sleepy;   /* when it was looked at last */
+    uint32_t losses;   /* how often collected launches could not be enqueued */
+    bool calls;        /* launches may be collected (kernel/team_calls.h) */
+    uint32_t enough;   /* of them, to be enqueued */
+    struct rnl_team_batch *batch, *free_batches; /* those that are being collected; NULL: none */
+    pthread_mutex_t batches_lock;                /* of the free ones */
+    void **libraries;                            /* which they call, kept from being unloaded */
+    size_t library_count, library_capacity;
     _Alignas(64) uint32_t words[RNL_TEAM_WORDS]; /* clkernels/team.clh */
 };
 
+/* Where a part of a launch begins, and its work-items, in each dimension. */
+void rnl_team_place(const rnl_range *range, const rnl_team_cut *cut, const rnl_team_piece *piece, size_t out_offset[3],
+                    size_t out_global[3]);
 /* NULL where it has none. */
 rnl_team *rnl_team_of(rnl_device *device);
 /* Waits for all that its queues hold; with its lock, since nothing else comes then. */

@@ -64,7 +64,11 @@ static rnl_status add_entry(rnl_kernel_set *set, const rnl_step *step, set_entry
     GOTO(rnl_kernel_fixed_group(set->device, entry.kernel, &entry.fixed_group));
     GOTO(rnl_kernel_static_local(set->device, entry.kernel, &entry.static_local));
     GOTO(rnl_alloc(step->arg_count, sizeof *entry.values, &entry.values));
-    entry.team = (rnl_team_kernel){.object = entry.kernel, .waits = step->waits, .first_arg = step->arg_count};
+    entry.team = (rnl_team_kernel){.object = entry.kernel,
+                                   .waits = step->waits,
+                                   .first_arg = step->arg_count,
+                                   .name = step->kernel,
+                                   .has_local = entry.static_local > 0};
     set->entries[set->count] = entry;
     *out_entry = &set->entries[set->count++];
 done:
@@ -123,10 +127,9 @@ static rnl_status move_index(uint8_t *index, uint32_t index_bytes, int64_t place
     return RNL_OK;
 }
 
-static rnl_status set_offsets(set_entry *entry, cl_uint index, const rnl_step_list *list, const rnl_step_arg *arg,
-                              const rnl_slot_memory *slots, size_t slot_count)
+static rnl_status find_offsets(const rnl_step_list *list, const rnl_step_arg *arg, const rnl_slot_memory *slots,
+                               size_t slot_count, uint8_t bytes[RNL_STEP_VALUE_BYTES])
 {
-    uint8_t bytes[RNL_STEP_VALUE_BYTES];
     memcpy(bytes, list->values + arg->value_at, arg->size_bytes);
     for (uint32_t i = 0; i < arg->offset_count; ++i) {
         const uint32_t slot = arg->offset_slots[i];
@@ -137,37 +140,59 @@ static rnl_status set_offsets(set_entry *entry, cl_uint index, const rnl_step_li
         TRY(move_index(bytes + i * arg->index_bytes, arg->index_bytes,
                        (int64_t)(slots[slot].offset_bytes / arg->offset_element_bytes[i])));
     }
-    return set_value_arg(entry, index, arg->size_bytes, bytes);
+    return RNL_OK;
 }
 
-/* Memory is always set: a handle may name another buffer by now. */
-static rnl_status set_arg(set_entry *entry, cl_uint index, const rnl_step_list *list, const rnl_step_arg *arg,
-                          const rnl_slot_memory *slots, size_t slot_count)
+/* What an argument is in this run; bytes: room for offsets. */
+static rnl_status find_arg(const rnl_step_list *list, const rnl_step_arg *arg, const rnl_slot_memory *slots,
+                           size_t slot_count, uint8_t bytes[RNL_STEP_VALUE_BYTES], rnl_team_arg *out_arg)
 {
-    if (arg->kind == RNL_STEP_SLOT && arg->slot != RNL_NO_SLOT && arg->slot >= slot_count)
-        return FAIL(RNL_INTERNAL, "a step names slot %u of %zu", arg->slot, slot_count);
+    *out_arg = (rnl_team_arg){.value = list->values + arg->value_at, .bytes = arg->size_bytes};
     switch (arg->kind) {
-    case RNL_STEP_SLOT: {
-        const cl_mem memory = arg->slot == RNL_NO_SLOT ? NULL : slots[arg->slot].memory;
-        return CL(clSetKernelArg(entry->kernel, index, sizeof memory, &memory));
-    }
+    case RNL_STEP_SLOT:
+        if (arg->slot != RNL_NO_SLOT && arg->slot >= slot_count)
+            return FAIL(RNL_INTERNAL, "a step names slot %u of %zu", arg->slot, slot_count);
+        *out_arg =
+            (rnl_team_arg){.is_memory = true, .memory = arg->slot == RNL_NO_SLOT ? NULL : slots[arg->slot].memory};
+        break;
     case RNL_STEP_OFFSET:
-        return set_offsets(entry, index, list, arg, slots, slot_count);
+        TRY(find_offsets(list, arg, slots, slot_count, bytes));
+        out_arg->value = bytes;
+        break;
     case RNL_STEP_VALUE:
         break;
     }
-    return set_value_arg(entry, index, arg->size_bytes, list->values + arg->value_at);
+    return RNL_OK;
 }
 
+/* Memory is always set: a handle may name another buffer by now. */
 static rnl_status set_args(set_entry *entry, const rnl_step_list *list, const rnl_step *step,
                            const rnl_slot_memory *slots, size_t slot_count)
 {
     for (uint32_t i = 0; i < step->arg_count; ++i) {
-        const rnl_step_arg *arg = &list->args[step->first_arg + i];
-        TRY(set_arg(entry, i, list, arg, slots, slot_count), "argument %u of %s in %s", i, step->kernel,
-            rnl_program_name(step->program));
+        uint8_t bytes[RNL_STEP_VALUE_BYTES];
+        rnl_team_arg arg;
+        rnl_status status = find_arg(list, &list->args[step->first_arg + i], slots, slot_count, bytes, &arg);
+        if (status == RNL_OK)
+            status = arg.is_memory ? CL(clSetKernelArg(entry->kernel, i, sizeof arg.memory, &arg.memory))
+                                   : set_value_arg(entry, i, arg.bytes, arg.value);
+        TRY(status, "argument %u of %s in %s", i, step->kernel, rnl_program_name(step->program));
     }
     return RNL_OK;
+}
+
+/* Without the driver's arguments. */
+static rnl_status call_kernel(rnl_stream *stream, set_entry *entry, const rnl_step_list *list, const rnl_step *step,
+                              const rnl_range *range, const rnl_slot_memory *slots, size_t slot_count, bool *out_taken)
+{
+    uint8_t bytes[RNL_TEAM_MOST_ARGS][RNL_STEP_VALUE_BYTES];
+    rnl_team_arg args[RNL_TEAM_MOST_ARGS];
+    *out_taken = false;
+    if (step->arg_count > RNL_TEAM_MOST_ARGS)
+        return RNL_OK;
+    for (uint32_t i = 0; i < step->arg_count; ++i)
+        TRY(find_arg(list, &list->args[step->first_arg + i], slots, slot_count, bytes[i], &args[i]));
+    return rnl_team_call(stream, &entry->team, range, args, step->arg_count, out_taken);
 }
 
 /* The step's range with a local size that the kernel allows, rounded up to whole groups. */
@@ -205,10 +230,14 @@ static rnl_status enqueue_kernel(rnl_stream *stream, rnl_kernel_set *set, const 
 {
     set_entry *entry = NULL;
     TRY(find_entry(set, step, &entry));
-    TRY(set_args(entry, list, step, slots, slot_count));
     const rnl_range range = fit_range(set->device, &step->range, entry);
-    TRY(check_once(set->device, entry, &range));
     bool is_taken = false;
+    if (step->may_be_cut && rnl_team_calls(stream, &entry->team, &range))
+        TRY(call_kernel(stream, entry, list, step, &range, slots, slot_count, &is_taken));
+    if (is_taken)
+        return RNL_OK;
+    TRY(set_args(entry, list, step, slots, slot_count));
+    TRY(check_once(set->device, entry, &range));
     rnl_stream_call_kernel(stream, step->kernel);
     if (step->may_be_cut)
         TRY(rnl_team_launch(stream, &entry->team, &range, &is_taken));
