@@ -48,82 +48,91 @@ static inline void read_ahead(next_weights *next)
 #define LOAD_LOWER(part) TILE_LOAD(5, second + (part)*plane, step)
 #define LOAD_LEFT(part) TILE_LOAD(6, weight + (part) * (2 * TILE_SHORTS), TILE_ROW_BYTES)
 #define LOAD_RIGHT(part) TILE_LOAD(7, weight + ((part) * (2 * TILE_SHORTS) + TILE_SHORTS), TILE_ROW_BYTES)
-#define ADD_UPPER                                                                                                      \
-    TILE_ADD_BF16(0, 4, 6);                                                                                            \
-    TILE_ADD_BF16(1, 4, 7);
-#define ADD_LOWER                                                                                                      \
-    TILE_ADD_BF16(2, 5, 6);                                                                                            \
-    TILE_ADD_BF16(3, 5, 7);
-#define IF_BOTH(statements) statements
-#define IF_ONE(statements)
-// LOWER: IF_BOTH or IF_ONE. The smallest products first; a tile is loaded anew as soon as nothing needs it any more.
+// Whether a block needs its second tile of channels. Not asked in three parts, which would be compiled twice.
 #if NUMBER == 1
-#define ADD_CHUNK(LOWER)                                                                                               \
-    LOAD_UPPER(0);                                                                                                     \
-    LOWER(LOAD_LOWER(0);)                                                                                              \
-    LOAD_LEFT(0);                                                                                                      \
-    LOAD_RIGHT(0);                                                                                                     \
-    ADD_UPPER                                                                                                          \
-    LOWER(ADD_LOWER)
+#define IS_WIDE(channels) ((channels) > 16)
 #else
+#define IS_WIDE(channels) true
+#endif
+#define YES(statements) statements
+#define NO(statements)
+// LOWER, RIGHT: YES or NO, whether there is a second tile of pixels, and one of channels. The smallest products first; a tile is
+// loaded anew as soon as nothing needs it any more.
 #define ADD_LEFT(LOWER)                                                                                                \
     TILE_ADD_BF16(0, 4, 6);                                                                                            \
     LOWER(TILE_ADD_BF16(2, 5, 6);)
-#define ADD_RIGHT(LOWER)                                                                                               \
-    TILE_ADD_BF16(1, 4, 7);                                                                                            \
-    LOWER(TILE_ADD_BF16(3, 5, 7);)
-#define ADD_CHUNK(LOWER)                                                                                               \
+#define ADD_RIGHT(LOWER, RIGHT) RIGHT(TILE_ADD_BF16(1, 4, 7); LOWER(TILE_ADD_BF16(3, 5, 7);))
+#if NUMBER == 1
+#define ADD_CHUNK(LOWER, RIGHT)                                                                                        \
+    LOAD_UPPER(0);                                                                                                     \
+    LOWER(LOAD_LOWER(0);)                                                                                              \
+    LOAD_LEFT(0);                                                                                                      \
+    RIGHT(LOAD_RIGHT(0);)                                                                                              \
+    ADD_LEFT(LOWER)                                                                                                    \
+    ADD_RIGHT(LOWER, RIGHT)
+#else
+#define ADD_CHUNK(LOWER, RIGHT)                                                                                        \
     LOAD_UPPER(0);                                                                                                     \
     LOWER(LOAD_LOWER(0);)                                                                                              \
     LOAD_LEFT(2);                                                                                                      \
-    LOAD_RIGHT(2);                                                                                                     \
+    RIGHT(LOAD_RIGHT(2);)                                                                                              \
     ADD_LEFT(LOWER)                                                                                                    \
     LOAD_LEFT(1);                                                                                                      \
-    ADD_RIGHT(LOWER)                                                                                                   \
-    LOAD_RIGHT(1);                                                                                                     \
-    ADD_UPPER                                                                                                          \
+    ADD_RIGHT(LOWER, RIGHT)                                                                                            \
+    RIGHT(LOAD_RIGHT(1);)                                                                                              \
+    ADD_LEFT(LOWER)                                                                                                    \
+    ADD_RIGHT(LOWER, RIGHT)                                                                                            \
     LOAD_UPPER(1);                                                                                                     \
-    LOWER(ADD_LOWER LOAD_LOWER(1);)                                                                                    \
+    LOWER(LOAD_LOWER(1);)                                                                                              \
     ADD_LEFT(LOWER)                                                                                                    \
     LOAD_LEFT(0);                                                                                                      \
-    ADD_RIGHT(LOWER)                                                                                                   \
-    LOAD_RIGHT(0);                                                                                                     \
-    ADD_UPPER                                                                                                          \
+    ADD_RIGHT(LOWER, RIGHT)                                                                                            \
+    RIGHT(LOAD_RIGHT(0);)                                                                                              \
+    ADD_LEFT(LOWER)                                                                                                    \
+    ADD_RIGHT(LOWER, RIGHT)                                                                                            \
     LOAD_UPPER(2);                                                                                                     \
-    LOWER(ADD_LOWER LOAD_LOWER(2);)                                                                                    \
-    ADD_UPPER                                                                                                          \
+    LOWER(LOAD_LOWER(2);)                                                                                              \
+    ADD_LEFT(LOWER)                                                                                                    \
+    ADD_RIGHT(LOWER, RIGHT)                                                                                            \
     LOAD_UPPER(0);                                                                                                     \
-    LOWER(ADD_LOWER LOAD_LOWER(0);)                                                                                    \
-    ADD_UPPER                                                                                                          \
-    LOWER(ADD_LOWER)
+    LOWER(LOAD_LOWER(0);)                                                                                              \
+    ADD_LEFT(LOWER)                                                                                                    \
+    ADD_RIGHT(LOWER, RIGHT)
 #endif
 
+// How much of two tiles of pixels and 32 channels there is.
+typedef struct tile_extent {
+    bool both, wide; // tiles of pixels, of channels
+} tile_extent;
+
 // Two tiles of pixels, or one, and 32 channels: what their sums begin with, and where they go. step: bytes, to the next pixel.
-static inline void load_sums(__global const float *sums, long step, bool both TILES_PARAMETER)
+static inline void load_sums(__global const float *sums, long step, tile_extent extent TILES_PARAMETER)
 {
     __global const float *second = step ? sums + TILE_ROWS * BLOCK : sums;
     TILE_LOAD(0, sums, step);
-    TILE_LOAD(1, sums + 16, step);
-    if (both) {
+    if (extent.wide)
+        TILE_LOAD(1, sums + 16, step);
+    if (extent.both)
         TILE_LOAD(2, second, step);
+    if (extent.both && extent.wide)
         TILE_LOAD(3, second + 16, step);
-    }
 }
 
-static inline void store_sums(__global float *sums, bool both TILES_PARAMETER)
+static inline void store_sums(__global float *sums, tile_extent extent TILES_PARAMETER)
 {
     TILE_STORE(0, sums, BLOCK * sizeof(float));
-    TILE_STORE(1, sums + 16, BLOCK * sizeof(float));
-    if (both) {
+    if (extent.wide)
+        TILE_STORE(1, sums + 16, BLOCK * sizeof(float));
+    if (extent.both)
         TILE_STORE(2, sums + TILE_ROWS * BLOCK, BLOCK * sizeof(float));
+    if (extent.both && extent.wide)
         TILE_STORE(3, sums + TILE_ROWS * BLOCK + 16, BLOCK * sizeof(float));
-    }
 }
 
 // Steps of a tap. Between products results are made of the sums before: tiles are multiplied meanwhile.
-#define ADD_TAP(LOWER)                                                                                                 \
+#define ADD_TAP(LOWER, RIGHT)                                                                                          \
     for (; begin < end_of_tap; begin++) {                                                                              \
-        ADD_CHUNK(LOWER)                                                                                               \
+        ADD_CHUNK(LOWER, RIGHT)                                                                                        \
         read_ahead(next);                                                                                              \
         if (last->next < last->end)                                                                                    \
             store_some(last, min(last->next + last->each, last->end));                                                 \
@@ -133,8 +142,8 @@ static inline void store_sums(__global float *sums, bool both TILES_PARAMETER)
     }
 
 // Adds steps `begin` to `end`, of which each tap has `chunks`, for tiles that begin at these shorts. step: bytes, to the next pixel.
-static inline void add_steps(const picture *p, int2 position, bool both, __global const ushort *weight, int begin, int end,
-                             int chunks, int4 taps, int4 dilation, long step, next_weights *next,
+static inline void add_steps(const picture *p, int2 position, tile_extent extent, __global const ushort *weight, int begin,
+                             int end, int chunks, int4 taps, int4 dilation, long step, next_weights *next,
                              results *last TILES_PARAMETER)
 {
     const long plane = p->plane;
@@ -145,10 +154,14 @@ static inline void add_steps(const picture *p, int2 position, bool both, __globa
         const long at = (kh * dilation.y * p->columns + kw * dilation.z) * PITCH + c * p->chunk;
         __global const ushort *first = p->planes + (position.x + at), *second = p->planes + (position.y + at);
         const int end_of_tap = min(end, begin + chunks - c);
-        if (both) {
-            ADD_TAP(IF_BOTH)
+        if (extent.both && extent.wide) {
+            ADD_TAP(YES, YES)
+        } else if (extent.both) {
+            ADD_TAP(YES, NO)
+        } else if (extent.wide) {
+            ADD_TAP(NO, YES)
         } else {
-            ADD_TAP(IF_ONE)
+            ADD_TAP(NO, NO)
         }
     }
 }
@@ -185,14 +198,16 @@ static inline void find_shifts(__global float *shifts, int first_block, int end_
 // Steps of 32 channels, from m on, of a pair: what is added to its sums, and at the end its results.
 static inline void compute_pair(const picture *p, const tile_lines *lines, const tile_pair *pair, __global float *sums,
                                 __global const float *shift, __global const ushort *weight, next_weights *next,
-                                int begin, int end, int chunks, int4 taps, int4 dilation, results *last TILES_PARAMETER)
+                                int begin, int end, int chunks, int4 taps, int4 dilation, bool wide,
+                                results *last TILES_PARAMETER)
 {
+    const tile_extent extent = {pair->both, wide};
     const int2 positions = (int2)(find_position(lines, pair->first), find_position(lines, pair->second));
-    load_sums(begin ? sums : shift, begin ? BLOCK * sizeof(float) : 0, pair->both PASS_TILES);
-    add_steps(p, positions, pair->both, weight, begin, end, chunks, taps, dilation, lines->to_next * 2, next,
+    load_sums(begin ? sums : shift, begin ? BLOCK * sizeof(float) : 0, extent PASS_TILES);
+    add_steps(p, positions, extent, weight, begin, end, chunks, taps, dilation, lines->to_next * 2, next,
               last PASS_TILES);
     store_rest(last);
-    store_sums(sums, pair->both PASS_TILES);
+    store_sums(sums, extent PASS_TILES);
 }
 
 static inline void set_results(results *last, __global const float *sums, __global const result_place *places, bool both,
@@ -238,7 +253,7 @@ static inline void compute_band(const picture *p, const tile_lines *lines, const
                         go_to_pair(&pair, lines, t);
                     __global float *sums = mine->sums + (segment < steps ? t : turn) * (TILE_ROWS * BLOCK);
                     compute_pair(p, lines, &pair, sums, shift, weight, &next, begin, end, chunks, taps, dilation,
-                                 last PASS_TILES);
+                                 IS_WIDE(filters - block * BLOCK), last PASS_TILES);
                     if (end == steps)
                         set_results(last, sums, mine->places + t * TILE_ROWS, pair.both, block * BLOCK, filters);
                 }

@@ -51,7 +51,7 @@ struct rnl_device {
     struct rnl_team *team; /* kernel/team.c's, likewise, once team_is_known */
     void (*free_team)(struct rnl_team *team);
     atomic_bool team_is_known;
-    atomic_ullong team_launches;
+    atomic_ullong team_launches, team_calls;
     /* Set by a layer above that uses a library which keeps objects of the context. */
     void (*before_release)(rnl_device *device);
     struct rnl_waiter *waiter; /* NULL until it is needed */

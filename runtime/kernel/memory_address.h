@@ -9,6 +9,6 @@
  * The first time by a native kernel on the queue, of pocl, which is waited for; then from a table that forgets a memory
  * object when the driver destroys it. Any thread. NULL where it cannot be found.
  */
-void *rnl_memory_address(cl_command_queue queue, cl_mem memory);
+RNL_API void *rnl_memory_address(cl_command_queue queue, cl_mem memory);
 
 #endif

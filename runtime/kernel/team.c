@@ -312,6 +312,11 @@ uint64_t rnl_device_team_launches(const rnl_device *device)
     return atomic_load(&device->team_launches);
 }
 
+uint64_t rnl_device_team_calls(const rnl_device *device)
+{
+    return atomic_load(&device->team_calls);
+}
+
 /* ---- who has the threads --------------------------------------------------------------------------------------- */
 
 static bool is_busy(rnl_team *team)

@@ -81,6 +81,8 @@ bool rnl_team_calls(const rnl_stream *stream, const rnl_team_kernel *kernel, con
 /* The same with the arguments given here, but for the two of rnl_team_define's. Memory is retained until it has run. */
 RNL_NODISCARD rnl_status rnl_team_call(rnl_stream *stream, rnl_team_kernel *kernel, const rnl_range *range,
                                        const rnl_team_arg *args, uint32_t count, bool *out_taken);
+/* Enqueues what the team has taken and collected. At the end this needs no asking for. */
+RNL_NODISCARD rnl_status rnl_team_push(rnl_stream *stream);
 /* That one was launched as a whole. */
 void rnl_team_note_whole(rnl_team_kernel *kernel, const rnl_range *range);
 /* Sets the two arguments for a launch that the team did not take. */
@@ -90,7 +92,8 @@ RNL_NODISCARD rnl_status rnl_team_leave_out(rnl_team_kernel *kernel);
 void rnl_team_rest(rnl_device *device);
 /* Whether the device has a team; makes it first. */
 RNL_API bool rnl_device_has_team(rnl_device *device);
-/* That it took so far. */
+/* That it took so far; and those of them that were collected. */
 RNL_API uint64_t rnl_device_team_launches(const rnl_device *device);
+RNL_API uint64_t rnl_device_team_calls(const rnl_device *device);
 
 #endif

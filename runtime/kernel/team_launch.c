@@ -385,5 +385,17 @@ rnl_status rnl_team_call(rnl_stream *stream, rnl_team_kernel *kernel, const rnl_
         *out_taken = false;
         return RNL_OK;
     }
+    atomic_fetch_add_explicit(&stream->device->team_calls, status == RNL_OK, memory_order_relaxed);
     return end_launch(stream, team, status);
+}
+
+rnl_status rnl_team_push(rnl_stream *stream)
+{
+    rnl_team *team = stream->team;
+    if (!team || !stream->leave_team)
+        return RNL_OK;
+    pthread_mutex_lock(&team->lock);
+    const rnl_status status = rnl_team_flush(team);
+    pthread_mutex_unlock(&team->lock);
+    return rnl_stream_fail(stream, status);
 }

@@ -56,7 +56,7 @@ static rnl_status enqueue(rnl_stream *stream, rnl_gemm *gemm, const rnl_gemm_pla
         for (size_t i = 0; i < plan->steps.step_count; ++i)
             TRY(rnl_step_enqueue(stream, gemm->kernels, &plan->steps, i, slots, RNL_GEMM_SLOTS), "a matrix product");
     }
-    return RNL_OK;
+    return rnl_team_push(stream); /* nobody knows when the caller comes back */
 }
 
 /* From the object's own memory: it goes after the stream has got there. */

@@ -118,8 +118,32 @@ START_TEST(test_same_bits)
     ck_assert(rnl_device_has_team(device) || !test_must_have_team(device));
     if (rnl_device_has_team(device))
         ck_assert_uint_ge(rnl_device_team_launches(device), 19 * LAYERS); /* the first run is not all of it */
+    if (test_must_have_team(device))
+        ck_assert_uint_ge(rnl_device_team_calls(device), 18 * LAYERS);
     close_place(&it);
     rnl_device_release(device);
+}
+END_TEST
+
+/* One that the driver sees each launch of. */
+START_TEST(test_without_calls)
+{
+    static float with[ROWS * SIDE], without[ROWS * SIDE];
+    rnl_device *devices[2];
+    for (int i = 0; i < 2; i++) {
+        setenv("RUNNEL_TEAM_CALLS", i ? "off" : "on", 1);
+        devices[i] = test_open_device();
+        place it = open_place(devices[i]);
+        for (int j = 0; j < 5; j++)
+            test_ok(run(it.session, i ? without : with));
+        close_place(&it);
+    }
+    unsetenv("RUNNEL_TEAM_CALLS");
+    ck_assert_mem_eq(with, without, sizeof with);
+    ck_assert_uint_eq(rnl_device_team_calls(devices[1]), 0);
+    ck_assert(rnl_device_has_team(devices[1]) || !test_must_have_team(devices[1]));
+    rnl_device_release(devices[0]);
+    rnl_device_release(devices[1]);
 }
 END_TEST
 
@@ -224,6 +248,7 @@ int main(void)
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_set_timeout(tcase, 0);
     tcase_add_test(tcase, test_same_bits);
+    tcase_add_test(tcase, test_without_calls);
     tcase_add_test(tcase, test_measured);
     tcase_add_test(tcase, test_two_sessions);
     tcase_add_test(tcase, test_two_devices);
