@@ -185,7 +185,7 @@ static inline void go_to_pair(tile_pair *pair, const tile_lines *lines, int t)
 // A work-item's memory, without its picture. shifts: what the sums of each block begin with.
 typedef struct item_memory {
     __global float *shifts, *sums;
-    __global result_place *places;
+    result_places places;
 } item_memory;
 
 static inline void find_shifts(__global float *shifts, int first_block, int end_block,
@@ -210,7 +210,7 @@ static inline void compute_pair(const picture *p, const tile_lines *lines, const
     store_sums(sums, extent PASS_TILES);
 }
 
-static inline void set_results(results *last, __global const float *sums, __global const result_place *places, bool both,
+static inline void set_results(results *last, __global const float *sums, result_places places, bool both,
                                int m, int filters)
 {
     last->sums = sums;
@@ -255,7 +255,7 @@ static inline void compute_band(const picture *p, const tile_lines *lines, const
                     compute_pair(p, lines, &pair, sums, shift, weight, &next, begin, end, chunks, taps, dilation,
                                  IS_WIDE(filters - block * BLOCK), last PASS_TILES);
                     if (end == steps)
-                        set_results(last, sums, mine->places + t * TILE_ROWS, pair.both, block * BLOCK, filters);
+                        set_results(last, sums, skip_places(&mine->places, t * TILE_ROWS), pair.both, block * BLOCK, filters);
                 }
             }
         }
@@ -276,9 +276,9 @@ WORK convolve(__global ushort *memory, idx4_t own, int8 shape, CONV_ARGUMENTS, c
     const int items_across = (blocks + stride.w - 1) / stride.w;
     const int to_next = taps.z == 1 ? 1 : stride.z, to_row = taps.y == 1 ? 1 : stride.y;
     __global ushort *memory_of = memory + (own.x + (grid1 * (idx_t)items_across + grid0) * own.y);
-    const item_memory mine = {.shifts = (__global float *)memory_of,
-                              .sums = (__global float *)memory_of + stride.w * BLOCK,
-                              .places = (__global result_place *)(memory_of + own.z)};
+    item_memory mine = {.shifts = (__global float *)memory_of,
+                        .sums = (__global float *)memory_of + stride.w * BLOCK,
+                        .places = {.at = (__global idx_t *)(memory_of + own.z)}};
     results last = begin_results(dst PASS_CHAIN_ARGUMENTS);
     picture p = {.planes = memory_of + own.w, .depth = shape.s4};
     p.step_h = taps.y == 1 ? stride.y : 1;
@@ -314,7 +314,9 @@ WORK convolve(__global ushort *memory, idx4_t own, int8 shape, CONV_ARGUMENTS, c
             p.chunk = NUMBER * p.plane;
             make_picture(&p, image, src_size, stride, pad, src_stride);
         }
-        find_places(mine.places, &p, &lines, dst_offset + last.n * dst_stride.x, dst_stride);
+        mine.places.h = (__global int *)(mine.places.at + lines.count * TILE_ROWS);
+        mine.places.w = mine.places.h + lines.count * TILE_ROWS;
+        find_places(&mine.places, &p, &lines, dst_offset + last.n * dst_stride.x, dst_stride);
         compute_band(&p, &lines, &mine, (shape.s3 & 2) != 0, first_block, end_block, band == first_band,
                      (__global const ushort *)weight + 2 * weight_offset, weight_stride.z, chunks, STEP_TAPS, dilation,
                      dst_size.w, &last PASS_TILES);

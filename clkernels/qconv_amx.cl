@@ -312,11 +312,8 @@ static inline void find_places(__global int *places, const picture *p, const til
 {
     tile_place at = {0, 0, 0};
     for (int t = 0; t < lines->count; t++, places += TILE_ROWS) {
-        const int2 first = find_result(lines, at);
-        int16 h = first.x, w = first.y + LANE;
-        CARRY(w, lines->period, h)
-        const int16 is_result =
-            (LANE >= at.begin) & (LANE < lines->rows) & (w < p->width) & (h < p->height);
+        int16 h, w;
+        const int16 is_result = find_pixels(lines, at, &h, &w) & (w < p->width) & (h < p->height);
         h += p->first_h;
         w += p->first_w;
         vstore16(select((int16)(-1), dst_offset + PLACES(dst_stride, n, 0, h, w), is_result), 0, places);

@@ -28,6 +28,7 @@
 #define TILES_CYCLES 150.0   /* whatever their channels */
 #define BYTES_A_CYCLE 5.0    /* of memory */
 #define FEW_PICTURE (320 * 1024)
+#define FEW_PIXELS 512       /* of a band that is nothing but places of results */
 #define FEW_BYTES (1 << 20)  /* of an image that lies in a second cache */
 #define DIRECT_PRODUCTS 21.0 /* a cycle, of conv:panel, in float32 … */
 #define PAIRS_PRODUCTS 14.0  /* … and of conv:bf16 */
@@ -203,9 +204,12 @@ static void try_band(const rnl_device *device, const rnl_conv_problem *problem, 
     try_spanning(problem, &plan);
     plan.bands =
         problem->batch * rnl_divide_up(problem->dst_size[1], height) * rnl_divide_up(problem->dst_size[2], width);
-    if (picture_shorts(problem, &plan) > BAND_SHORTS && (height > 1 || width > 2 * ROWS))
+    const bool large = picture_shorts(problem, &plan) > BAND_SHORTS;
+    if (large && (height > 1 || width > 2 * ROWS))
         return;
     choose_shares(device, problem, &plan);
+    if (plan.direct && plan.pairs_first && height * width > FEW_PIXELS)
+        return;
     if (best->cost == 0 || plan.cost < 0.98 * best->cost) {
         lay_out(problem, &plan);
         *best = plan;
