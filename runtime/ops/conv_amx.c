@@ -145,6 +145,17 @@ static double memory_cost(const rnl_device *device, const rnl_conv_problem *prob
     return bytes / BYTES_A_CYCLE / (double)rnl_device_units(device);
 }
 
+/* What a work-item reads that others have written: each of them has some channels, of all pixels. In three parts
+ * reading all weights instead takes longer. */
+static double others_cost(const rnl_conv_problem *problem, const amx_plan *plan)
+{
+    if (plan->parts > 1)
+        return 0;
+    const double image = (double)(plan->share_bands * picture_positions(problem, plan) * problem->channels) *
+                         (double)rnl_dtype_bytes(problem->src->dtype);
+    return image * (1 - 1 / (double)plan->block_items) / BYTES_A_CYCLE;
+}
+
 /* Bands and blocks of work-items so that all threads end together. */
 static void choose_shares(const rnl_device *device, const rnl_conv_problem *problem, amx_plan *plan)
 {
@@ -156,7 +167,7 @@ static void choose_shares(const rnl_device *device, const rnl_conv_problem *prob
         it.share_bands = rnl_divide_up(it.bands, rnl_divide_up(4 * units, it.block_items));
         it.pairs_first = it.share_blocks * step_count(problem, &it) * it.parts * STEP_BYTES <= FEW_WEIGHTS;
         it.band_items = rnl_divide_up(it.bands, it.share_bands);
-        it.cost = band_cost(problem, &it) * (double)it.share_bands *
+        it.cost = (band_cost(problem, &it) * (double)it.share_bands + others_cost(problem, &it)) *
                   (double)rnl_divide_up(it.band_items * it.block_items, units);
         if (best.cost == 0 || it.cost < 0.99 * best.cost)
             best = it;
