@@ -69,12 +69,17 @@ static void CL_CALLBACK tell(cl_event event, cl_int state, void *user)
 
 /* ---- Jobs ---- */
 
+static void let_go(cl_event *event)
+{
+    if (*event)
+        clReleaseEvent(*event);
+    *event = NULL;
+}
+
 static void free_job(job *it)
 {
-    if (it->event)
-        clReleaseEvent(it->event);
-    if (it->target)
-        clReleaseEvent(it->target);
+    let_go(&it->event);
+    let_go(&it->target);
     rnl_fates_clear(&it->fates);
     rnl_fate_release(it->target_fate);
     rnl_free(it);
@@ -127,9 +132,11 @@ static void end_job(job *it)
     if (it->fates.count > 0)
         rnl_fate_fail(it->fates.items[0], status);
     status = rnl_fates_check(&it->fates);
+    let_go(&it->event); /* who goes on, or is notified, may release all else and end the process */
     if (it->target) {
         rnl_fate_fail(it->target_fate, status); /* before the stream that waits goes on */
         rnl_fate_fail(it->target_fate, rnl_user_event_complete(it->target));
+        let_go(&it->target);
     }
     if (it->stream)
         rnl_stream_destroy(it->stream, true);

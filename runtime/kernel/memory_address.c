@@ -144,6 +144,9 @@ void *rnl_memory_address(cl_command_queue queue, cl_mem memory)
     if (address)
         return address;
     const rnl_error before = *rnl_last_error();
+    /* A caller's memory, which may come as a new object at each run, is used in place. */
+    if (CL(clGetMemObjectInfo(memory, CL_MEM_HOST_PTR, sizeof address, &address, NULL)) == RNL_OK && address)
+        return address;
     address = find_address(queue, memory);
     if (address && !remember(memory, address))
         address = NULL;

@@ -6,8 +6,9 @@
 #include "device/device.h"
 
 /*
- * The first time by a native kernel on the queue, of pocl, which is waited for; then from a table that forgets a memory
- * object when the driver destroys it. Any thread. NULL where it cannot be found.
+ * A caller's memory lies where it says. Else the first time by a native kernel on the queue, of pocl, which is waited
+ * for; then from a table that forgets a memory object when the driver destroys it. Any thread. NULL where it cannot be
+ * found.
  */
 RNL_API void *rnl_memory_address(cl_command_queue queue, cl_mem memory);
 

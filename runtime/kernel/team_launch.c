@@ -375,9 +375,9 @@ rnl_status rnl_team_call(rnl_stream *stream, rnl_team_kernel *kernel, const rnl_
         return RNL_OK;
     rnl_stream_enter(stream);
     pthread_mutex_lock(&team->lock);
-    const uint32_t wanted = team->wanted;
+    const uint32_t wanted = team->wanted, *const counter = team->words;
     memcpy(all, args, count * sizeof *args);
-    all[count] = (rnl_team_arg){.is_memory = true, .memory = team->memory};
+    all[count] = (rnl_team_arg){.value = (const void *)&counter, .bytes = sizeof counter};
     all[count + 1] = (rnl_team_arg){.value = &wanted, .bytes = sizeof wanted};
     const rnl_status status = rnl_team_make_room(team, all, count + 2);
     if (status == RNL_OK && !rnl_team_add_call(team, kernel->function, range, all, count + 2)) {
