@@ -195,7 +195,7 @@ static inline void find_shifts(__global float *shifts, int first_block, int end_
         *(__global loose_floats *)shifts = has_bias ? load_bias(bias + m, filters - m) : (float16)(0.0f);
 }
 
-// Steps of 32 channels, from m on, of a pair: what is added to its sums, and at the end its results.
+// Adds steps to a pair's sums, which begin with the bias; meanwhile those of the pair before become results.
 static inline void compute_pair(const picture *p, const tile_lines *lines, const tile_pair *pair, __global float *sums,
                                 __global const float *shift, __global const ushort *weight, next_weights *next,
                                 int begin, int end, int chunks, int4 taps, int4 dilation, bool wide,

@@ -333,8 +333,7 @@ rnl_status rnl_waiter_notify(rnl_event *event, rnl_event_fn notify, void *user)
     it->user = user;
     if (event->device->runs_in_caller) {
         (void)!wait_here(event); /* so that the thread makes no call: Oclgrind serves one at a time */
-        clReleaseEvent(it->event);
-        it->event = NULL;
+        let_go(&it->event);
     }
     post(event->device, it);
     return RNL_OK;

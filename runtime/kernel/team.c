@@ -10,7 +10,6 @@
 #include <string.h>
 #include <time.h>
 
-#define MOST_TURNS 20000000u
 #define CLAIM_NS 2000000 /* between two attempts at it */
 #define MOST_CLAIMS 50
 
@@ -183,7 +182,7 @@ static rnl_status create_queues(rnl_device *device, rnl_team *team)
 
 static rnl_status set_trial(const rnl_team *team, cl_kernel kernel)
 {
-    const cl_uint wanted = team->threads, turns = MOST_TURNS;
+    const cl_uint wanted = team->threads, turns = RNL_TEAM_TRIAL_TURNS;
     TRY(CL(clSetKernelArg(kernel, 0, sizeof team->memory, &team->memory)));
     TRY(CL(clSetKernelArg(kernel, 1, sizeof wanted, &wanted)));
     TRY(CL(clSetKernelArg(kernel, 2, sizeof turns, &turns)));

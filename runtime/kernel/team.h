@@ -77,7 +77,7 @@ RNL_NODISCARD rnl_status rnl_team_follow(rnl_stream *stream);
 RNL_NODISCARD rnl_status rnl_team_launch(rnl_stream *stream, rnl_team_kernel *kernel, const rnl_range *range,
                                          bool *out_taken);
 /* Whether rnl_team_call may take it: the driver need not be given arguments then. */
-bool rnl_team_calls(const rnl_stream *stream, const rnl_team_kernel *kernel, const rnl_range *range);
+bool rnl_team_may_call(const rnl_stream *stream, const rnl_team_kernel *kernel, const rnl_range *range);
 /* The same with the arguments given here, but for the two of rnl_team_define's. Memory is retained until it has run. */
 RNL_NODISCARD rnl_status rnl_team_call(rnl_stream *stream, rnl_team_kernel *kernel, const rnl_range *range,
                                        const rnl_team_arg *args, uint32_t count, bool *out_taken);

@@ -13,12 +13,11 @@
 
 #define MOST_CALLS 32
 #define FEW_CALLS 4
-#define MOST_ARGS 96 /* of a call */
+#define MOST_ARGS (RNL_TEAM_MOST_ARGS + 2) /* of a call, with the counter and what it waits for */
 #define MOST_MEMORIES 256
 #define LAST_MEMORIES 8 /* that are looked at, not to keep one often */
 #define VALUE_BYTES ((size_t)64 << 10)
-#define VALUE_ALIGNMENT 128u /* OpenCL C's widest vectors */
-#define TRIAL_TURNS 20000000u
+#define VALUE_ALIGNMENT 128u  /* OpenCL C's widest vectors */
 #define DEFAULT_MXCSR 0x1f80u /* rounding to nearest, denormal numbers, no exceptions */
 
 typedef struct team_call {
@@ -325,7 +324,7 @@ rnl_status rnl_team_flush(rnl_team *team)
 void rnl_team_try_calls(rnl_team *team)
 {
     const rnl_range range = {.dimensions = 1, .global = {team->threads, 1, 1}, .local = {1, 1, 1}};
-    const cl_uint wanted = team->wanted + team->threads, turns = TRIAL_TURNS;
+    const cl_uint wanted = team->wanted + team->threads, turns = RNL_TEAM_TRIAL_TURNS;
     uint32_t *const words = team->words, *const results = words + RNL_TEAM_RESULTS;
     const rnl_team_arg args[] = {{.is_memory = true, .memory = team->memory},
                                  {.value = &wanted, .bytes = sizeof wanted},

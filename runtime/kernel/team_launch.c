@@ -312,11 +312,17 @@ static bool can_wait(const rnl_team_kernel *kernel, const rnl_range *range)
     return kernel->waits && items == 1 && rnl_team_groups(range) <= MOST_WAITING;
 }
 
-/* Whether the stream is inside, or enters. */
-static rnl_status go_inside(rnl_stream *stream, bool *out_inside)
+/* Where the stream is inside, or enters now, with the lock until end_launch. */
+static rnl_status begin_launch(rnl_stream *stream, bool *out_inside)
 {
     *out_inside = stream->leave_team != NULL;
-    return *out_inside ? RNL_OK : enter(stream, out_inside);
+    if (!*out_inside)
+        TRY(enter(stream, out_inside));
+    if (*out_inside) {
+        rnl_stream_enter(stream);
+        pthread_mutex_lock(&stream->team->lock);
+    }
+    return RNL_OK;
 }
 
 static rnl_status launch(rnl_team *team, rnl_team_kernel *kernel, const rnl_range *range, cl_event *event)
@@ -347,16 +353,14 @@ rnl_status rnl_team_launch(rnl_stream *stream, rnl_team_kernel *kernel, const rn
     *out_taken = false;
     if (!team || stream->event || !rnl_team_can_cut(range) || !has_been_wider(kernel, range))
         return RNL_OK;
-    TRY(go_inside(stream, out_taken));
+    TRY(begin_launch(stream, out_taken));
     if (!*out_taken)
         return RNL_OK;
-    rnl_stream_enter(stream);
-    pthread_mutex_lock(&team->lock);
     cl_event *event = rnl_stream_begin_launch(stream);
     return end_launch(stream, team, rnl_stream_end(stream, launch(team, kernel, range, event)));
 }
 
-bool rnl_team_calls(const rnl_stream *stream, const rnl_team_kernel *kernel, const rnl_range *range)
+bool rnl_team_may_call(const rnl_stream *stream, const rnl_team_kernel *kernel, const rnl_range *range)
 {
     return stream->team && kernel->function && !stream->event && !stream->track && rnl_team_can_cut(range) &&
            has_been_wider(kernel, range) && can_wait(kernel, range);
@@ -370,11 +374,9 @@ rnl_status rnl_team_call(rnl_stream *stream, rnl_team_kernel *kernel, const rnl_
     *out_taken = false;
     if (count > RNL_TEAM_MOST_ARGS)
         return RNL_OK;
-    TRY(go_inside(stream, out_taken));
+    TRY(begin_launch(stream, out_taken));
     if (!*out_taken)
         return RNL_OK;
-    rnl_stream_enter(stream);
-    pthread_mutex_lock(&team->lock);
     const uint32_t wanted = team->wanted, *const counter = team->words;
     memcpy(all, args, count * sizeof *args);
     all[count] = (rnl_team_arg){.value = (const void *)&counter, .bytes = sizeof counter};

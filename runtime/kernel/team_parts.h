@@ -16,6 +16,8 @@
  * power of two, the low 32 bits are those of what was added. */
 #define RNL_TEAM_FIRST_ID ((size_t)1 << 48)
 
+#define RNL_TEAM_TRIAL_TURNS 20000000u /* that a thread of the trial looks for the others */
+
 typedef struct rnl_team rnl_team;
 struct rnl_team {
     struct rnl_team *next;   /* of the process's, under a lock of the process, as are … */

@@ -232,7 +232,7 @@ static rnl_status enqueue_kernel(rnl_stream *stream, rnl_kernel_set *set, const 
     TRY(find_entry(set, step, &entry));
     const rnl_range range = fit_range(set->device, &step->range, entry);
     bool is_taken = false;
-    if (step->may_be_cut && rnl_team_calls(stream, &entry->team, &range))
+    if (step->may_be_cut && rnl_team_may_call(stream, &entry->team, &range))
         TRY(call_kernel(stream, entry, list, step, &range, slots, slot_count, &is_taken));
     if (is_taken)
         return RNL_OK;

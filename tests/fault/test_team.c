@@ -139,6 +139,7 @@ START_TEST(test_without_calls)
         close_place(&it);
     }
     unsetenv("RUNNEL_TEAM_CALLS");
+    check(with);
     ck_assert_mem_eq(with, without, sizeof with);
     ck_assert_uint_eq(rnl_device_team_calls(devices[1]), 0);
     ck_assert(rnl_device_has_team(devices[1]) || !test_must_have_team(devices[1]));
