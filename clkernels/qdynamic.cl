@@ -87,22 +87,27 @@ static inline void quantize(__global uchar *dst, __global const float *src, cons
     }
 }
 
-NOT_VECTORIZED __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void qdynamic_whole(ARGUMENTS)
+NOT_VECTORIZED __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void qdynamic_whole(ARGUMENTS TEAM_ARGUMENTS)
 {
+    TEAM_ENTER
     src += at.s1;
     quantize(dst + at.s0, src, bounds_of(src, 0, at.s4, at.s4), 0, at.s4, at.s4, scale + at.s2, zero + at.s3);
+    TEAM_LEAVE
 }
 
-NOT_VECTORIZED __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void qdynamic_bounds(ARGUMENTS)
+NOT_VECTORIZED __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void qdynamic_bounds(ARGUMENTS TEAM_ARGUMENTS)
 {
+    TEAM_ENTER
     FIND_PIECE;
     const float2 bounds = bounds_of(src, begin, end, size);
     part[2 * piece] = bounds.x;
     part[2 * piece + 1] = bounds.y;
+    TEAM_LEAVE
 }
 
-NOT_VECTORIZED __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void qdynamic_store(ARGUMENTS)
+NOT_VECTORIZED __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void qdynamic_store(ARGUMENTS TEAM_ARGUMENTS)
 {
+    TEAM_ENTER
     FIND_PIECE;
     float2 bounds = 0.0f;
     for (idx_t i = 0; i < at.s6; i++) {
@@ -111,4 +116,5 @@ NOT_VECTORIZED __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void qdyn
         bounds.y = VECTOR_MAX(bounds.y, high);
     }
     quantize(dst + at.s0, src, bounds, begin, end, size, scale + at.s2, zero + at.s3);
+    TEAM_LEAVE
 }

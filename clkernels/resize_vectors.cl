@@ -79,8 +79,9 @@ static inline void mix_four(__global STORAGE(T) *to, __global const STORAGE(T) *
 }
 #endif
 
-__kernel void resize_pixels(ARGUMENTS, const idx_t channels)
+__kernel void resize_pixels(ARGUMENTS, const idx_t channels TEAM_ARGUMENTS)
 {
+    TEAM_ENTER
     const idx_t y = (idx_t)get_global_id(1), first = (idx_t)get_global_id(0) * each, end = min(out.s0, first + each);
     FIND_LINE((idx_t)get_global_id(2));
 #if MODE == 0
@@ -104,12 +105,14 @@ __kernel void resize_pixels(ARGUMENTS, const idx_t channels)
             mix_four(to + x * out.s2, line0, line1, low, high, weight_x, weight_y, channels);
     }
 #endif
+    TEAM_LEAVE
 }
 
 // Positions are found for a few columns at once, and serve all batches.
 #define COLUMNS 16
-__kernel void resize_columns(ARGUMENTS, const idx_t batches, const idx_t batches_each)
+__kernel void resize_columns(ARGUMENTS, const idx_t batches, const idx_t batches_each TEAM_ARGUMENTS)
 {
+    TEAM_ENTER
     const idx_t y = (idx_t)get_global_id(1), first = (idx_t)get_global_id(0) * each, end = min(out.s0, first + each);
     const idx_t first_batch = (idx_t)get_global_id(2) * batches_each;
     const idx_t end_batch = min(batches, first_batch + batches_each);
@@ -149,4 +152,5 @@ __kernel void resize_columns(ARGUMENTS, const idx_t batches, const idx_t batches
 #endif
         }
     }
+    TEAM_LEAVE
 }

@@ -65,8 +65,9 @@ static inline void transpose_block(__global element_t *to, __global const elemen
             to[row * dst_row + column] = from[column * src_column + row];
 }
 
-__kernel void transpose_blocks(MATRICES, const idx_t tile_rows, const idx_t count, const idx_t each)
+__kernel void transpose_blocks(MATRICES, const idx_t tile_rows, const idx_t count, const idx_t each TEAM_ARGUMENTS)
 {
+    TEAM_ENTER
     const idx_t column0 = (idx_t)get_global_id(0) * TILE_COLUMNS, row0 = (idx_t)get_global_id(1) * tile_rows;
     const idx_t column_end = min(columns, column0 + TILE_COLUMNS), row_end = min(rows, row0 + tile_rows);
     const idx_t first = (idx_t)get_global_id(2) * each, end = min(first + each, count);
@@ -74,12 +75,14 @@ __kernel void transpose_blocks(MATRICES, const idx_t tile_rows, const idx_t coun
         FIND_MATRIX(number);
         transpose_block(to, from, row0, row_end, column0, column_end, dst_row, src_column);
     }
+    TEAM_LEAVE
 }
 
 // For any size of work-group: with smaller ones than tiles there are groups that have none. One more column keeps a
 // tile's columns in different banks.
-__kernel void transpose_tiles(MATRICES)
+__kernel void transpose_tiles(MATRICES TEAM_ARGUMENTS)
 {
+    TEAM_ENTER
     __local element_t tile[TILE][TILE + 1];
     FIND_MATRIX((idx_t)get_global_id(2));
     const int width = (int)get_local_size(0), items = width * (int)get_local_size(1);
@@ -96,10 +99,12 @@ __kernel void transpose_tiles(MATRICES)
         if (row0 + y < rows && column0 + x < columns)
             to[(row0 + y) * dst_row + column0 + x] = tile[x][y];
     }
+    TEAM_LEAVE
 }
 
-__kernel void transpose_interleave(MATRICES, const idx_t each)
+__kernel void transpose_interleave(MATRICES, const idx_t each TEAM_ARGUMENTS)
 {
+    TEAM_ENTER
     FIND_MATRIX((idx_t)get_global_id(2));
     idx_t row = (idx_t)get_global_id(0) * each;
     const idx_t row_end = min(rows, row + each);
@@ -113,10 +118,12 @@ __kernel void transpose_interleave(MATRICES, const idx_t each)
     for (; row < row_end; ++row)
         for (int column = 0; column < 3; ++column)
             to[3 * row + column] = from[column * src_column + row];
+    TEAM_LEAVE
 }
 
-__kernel void transpose_separate(MATRICES, const idx_t each)
+__kernel void transpose_separate(MATRICES, const idx_t each TEAM_ARGUMENTS)
 {
+    TEAM_ENTER
     FIND_MATRIX((idx_t)get_global_id(2));
     idx_t column = (idx_t)get_global_id(0) * each;
     const idx_t column_end = min(columns, column + each);
@@ -130,15 +137,18 @@ __kernel void transpose_separate(MATRICES, const idx_t each)
     for (; column < column_end; ++column)
         for (int row = 0; row < 3; ++row)
             to[row * dst_row + column] = from[3 * column + row];
+    TEAM_LEAVE
 }
 
 // `count` rows in all, numbered as the dimensions but the innermost are.
 __kernel void copy_rows(__global element_t *dst, const idx_t dst_offset, __global const element_t *src,
                         const idx_t src_offset, const idx_t count, const int deep, const idx8_t shape,
-                        const idx8_t dst_stride, const idx8_t src_stride, const idx_t each)
+                        const idx8_t dst_stride, const idx8_t src_stride, const idx_t each TEAM_ARGUMENTS)
 {
+    TEAM_ENTER
     const idx_t first = (idx_t)get_global_id(0) * each, end = min(first + each, count);
     for (idx_t row = first; row < end; ++row)
         copy_row(dst + dst_offset + row_index(row, deep, shape, dst_stride),
                  src + src_offset + row_index(row, deep, shape, src_stride), shape.s7);
+    TEAM_LEAVE
 }

@@ -31,9 +31,9 @@ set(RNL_WITH_CACHE "^(asan\\.|tsan\\.)?(unit|install|cli)\\."
   "fault$" "test_(session|python_wheel)$")
 
 # On pocl these run one in so many of their cases here, and all when they are started by hand: they compile hundreds of programs.
-set(RNL_EACH_2 "test_(op_qgemm|op_conv_block|op_conv_bf16|op_conv_winograd|op_gemm_panel|op_gemm_chain|op_gemm_clblast|gemm_strassen)$")
-set(RNL_EACH_4 "test_(gemm|op_gemm|op_chain|op_resize|op_conv_transpose|op_select|op_reduce|random_graphs)$" "test_operators_edges")
-set(RNL_EACH_8 "test_(op_conv|op_map)$")
+set(RNL_EACH_2 "test_(op_gemm_chain|op_gemm_matrix|op_conv_amx|gemm_strassen)$")
+set(RNL_EACH_4 "test_(op_gemm_clblast|op_gemm_panel|op_qgemm|op_conv_block|op_conv_bf16|op_conv_winograd|op_qconv_amx|op_chain)$")
+set(RNL_EACH_8 "test_(gemm|op_gemm|op_conv|op_map|op_resize|op_conv_transpose|op_select|op_reduce|random_graphs)$" "test_operators_edges")
 
 # Intel's runtime compiles for long: of the real models these.
 set(RNL_SOME_MODELS "ch_PP-OCRv4_rec_infer,magika,resnet50,shufflenet")
@@ -67,7 +67,7 @@ function(rnl_add_test name label seconds implementation)
     endforeach()
   endforeach()
   if(name MATCHES "test_op_map$" AND implementation STREQUAL "rusticl")
-    set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT RUNNEL_TEST_EACH=16) # compiles longest of all
+    set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT RUNNEL_TEST_EACH=64) # compiles longest of all
   endif()
   if(name MATCHES "test_models$" AND implementation STREQUAL "intel")
     set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT RUNNEL_TEST_ONLY=${RNL_SOME_MODELS})

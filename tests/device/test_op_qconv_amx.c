@@ -11,7 +11,7 @@ static void run(qconv_case test)
 {
     for (int i = 0; rnl_device_is_cpu(op_device()) && i < (op_small() ? 2 : 12); i++) {
         const bool model = i % 2 == 0 || op_small();
-        if (!model && !rnl_device_runs(op_device(), RNL_INSTRUCTION_AMX_INT8))
+        if (!op_chosen() || (!model && !rnl_device_runs(op_device(), RNL_INSTRUCTION_AMX_INT8)))
             continue;
         test.dtype = (op_small() ? i : i / 2) % 2 ? RNL_I8 : RNL_U8;
         test.options = op_small() ? (i ? QCONV_SUM : QCONV_ZEROS) : (qconv_options)(i / 4);

@@ -22,6 +22,7 @@ typedef struct qconv_case {
 typedef struct qconv_run {
     rnl_qconv_params params;
     op_tensor *src, *weight, *packed, *bias, *dst, *addend;
+    int64_t *pixels, *taps; /* what the sums are made of: (n, h, w, c) less its zero point, and (filter, h, w, c) */
     op_tensor *zero, *a_scale, *b_scale, *dst_scale, *dst_zero, *addend_scale, *addend_zero, *sum_scale, *sum_zero;
 } qconv_run;
 
