@@ -22,17 +22,17 @@
 #include "madd.clh"
 #define ADD_PRODUCTS(sum, x, y)                                                                                        \
     do {                                                                                                               \
-        madd_uints of_sum[MADD_HALVES], of_x[MADD_HALVES], of_y[MADD_HALVES];                                          \
-        uint16 whole[1] = {as_uint16(sum)}, whole_x[1] = {as_uint16(x)}, whole_y[1] = {as_uint16(y)};                  \
-        split_sums(of_sum, whole);                                                                                     \
-        split_sums(of_x, whole_x);                                                                                     \
-        split_sums(of_y, whole_y);                                                                                     \
+        madd_uints of_x[MADD_HALVES], of_y[MADD_HALVES], of_sum[MADD_HALVES];                                          \
+        uint16 whole[1];                                                                                               \
+        split_sum(of_x, as_uint16(x));                                                                                 \
+        split_sum(of_y, as_uint16(y));                                                                                 \
         for (int i = 0; i < MADD_HALVES; i++) {                                                                        \
-            ADD_PAIRS(of_sum[i], UNSIGNED_EVEN(of_x[i]), SIGNED_EVEN(of_y[i]));                                        \
-            ADD_PAIRS(of_sum[i], UNSIGNED_ODD(of_x[i]), SIGNED_ODD(of_y[i]));                                          \
+            of_sum[i] = 0;                                                                                             \
+            ADD_PAIRS(of_sum[i], UNSIGNED_EVEN(of_x[i]), UPPER_EVEN(of_y[i]));                                         \
+            ADD_PAIRS(of_sum[i], UNSIGNED_ODD(of_x[i]), UPPER_ODD(of_y[i]));                                           \
         }                                                                                                              \
         join_sums(whole, of_sum);                                                                                      \
-        sum = as_int16(whole[0]);                                                                                      \
+        sum += as_int16(whole[0]) >> 8;                                                                                \
     } while (0)
 #elif defined(VNNI)
 #define ADD_PRODUCTS(sum, x, y) __asm__("vpdpbusd %2,%1,%0" : "+v"(sum) : "v"(x), "v"(y))

@@ -53,6 +53,9 @@
     } while (0)
 #endif
 
+// Of a block of channels, behind the sums of its panel.
+#define WEIGHTS(block) (panels + ((block) * BLOCK / PANEL * panel_ints + PANEL + (block) * BLOCK % PANEL))
+
 #define IN_IMAGE(i, size) (((i) >= 0) & ((i) < (size)))
 
 // A run of P pixels: where results go, and where its taps lie. Those from begin to end are stored.
@@ -62,46 +65,53 @@ typedef struct run_pixels {
     ulong address[MAX_TAPS * W];
 } run_pixels;
 
-// sum[pixel][vector] += the products of `fours` fours of channels.
-static inline void accumulate(uint16 sum[P * NB], __global const uchar *const pixel[P], __global const int *weight,
-                              int fours)
-{
 #ifdef MADD
-    madd_uints now[MADD_SUMS];
-    split_sums(now, sum);
-    for (int first = 0; first < fours; first += MADD_CHUNK) {
-        const int count = min(fours - first, MADD_CHUNK);
-        wide_rows wide;
-        for (int p = 0; p < P; p++)
-            widen(&wide, p, 0, pixel[p] + 4 * first, count, FLIP);
-        add_wide(now, &wide, weight + first * PANEL, count);
-    }
-    join_sums(sum, now);
-#else
-    for (int c = 0; c < fours; c++) {
-        const uint16 y0 = as_uint16(vload16(0, weight)), y1 = as_uint16(vload16(1, weight));
-        weight += PANEL;
-#pragma unroll
-        for (int p = 0; p < P; p++) {
-            const uint16 x = (uint16)(as_uint(vload4(c, pixel[p])) ^ FLIP);
-            ADD_PRODUCTS(sum[p * NB], x, y0);
-            ADD_PRODUCTS(sum[p * NB + 1], x, y1);
+// sums[block][pixel][register] += the products of a run and the weights, of which `step` integers lie between blocks. A
+// chunk of the run is widened once for all blocks.
+static inline void accumulate(madd_uints *sums, const run_pixels *run, __global const int *panels, int first_block,
+                              int end_block, int panel_ints)
+{
+    const int all = run->taps * run->fours;
+    wide_rows wide;
+    for (int first = 0, tap = 0, at = 0; first < all; first += MADD_CHUNK) {
+        const int count = min(all - first, MADD_CHUNK);
+        for (int filled = 0; filled < count;) {
+            const int some = min(count - filled, run->fours - at);
+            for (int p = 0; p < P; p++)
+                widen(&wide, p, filled, (__global const uchar *)run->address[tap * W + p] + 4 * at, some, FLIP);
+            filled += some;
+            at += some;
+            if (at == run->fours) {
+                at = 0;
+                tap++;
+            }
         }
+        for (int block = first_block; block < end_block; block++)
+            add_wide(sums + (block - first_block) * MADD_SUMS, &wide, WEIGHTS(block) + first * PANEL, count);
     }
-#endif
 }
-
-static inline void accumulate_taps(uint16 sum[P * NB], const run_pixels *run, __global const int *weight)
+#else
+// sum[pixel][vector] += the products of a run and the weights.
+static inline void accumulate(uint16 sum[P * NB], const run_pixels *run, __global const int *weight)
 {
     for (int tap = 0; tap < run->taps; tap++) {
         __global const uchar *pixel[P];
 #pragma unroll
         for (int p = 0; p < P; p++)
             pixel[p] = (__global const uchar *)run->address[tap * W + p];
-        accumulate(sum, pixel, weight, run->fours);
-        weight += run->fours * PANEL;
+        for (int c = 0; c < run->fours; c++) {
+            const uint16 y0 = as_uint16(vload16(0, weight)), y1 = as_uint16(vload16(1, weight));
+            weight += PANEL;
+#pragma unroll
+            for (int p = 0; p < P; p++) {
+                const uint16 x = (uint16)(as_uint(vload4(c, pixel[p])) ^ FLIP);
+                ADD_PRODUCTS(sum[p * NB], x, y0);
+                ADD_PRODUCTS(sum[p * NB + 1], x, y1);
+            }
+        }
     }
 }
+#endif
 
 // The taps of pixels at (n, d, h, w) of the result, of which those in the image read from there on. Where none of a run
 // falls into padding, and a row of taps is one stretch of memory, that is one tap.
@@ -151,6 +161,41 @@ static inline void store_block(__global uchar *dst, const uint16 sum[P * NB], co
                            count - j * W PASS_ADDEND(addend + (run->addend_place[p] + channel + j * W)));
 }
 
+// A run's results of some blocks of channels.
+static inline void compute_blocks(__global uchar *dst, const run_pixels *run, const item_channels *of,
+                                  const tile_end *end, __global const int *panels, int panel_ints, int first_block,
+                                  int end_block, int channels ADDENDS)
+{
+#ifdef MADD
+    madd_uints sums[MAX_BLOCKS * MADD_SUMS];
+    for (int j = 0; j < (end_block - first_block) * NB; j++)
+        for (int p = 0; p < P; p++)
+            split_sum(sums + (j / NB * MADD_SUMS + (p * NB + j % NB) * MADD_HALVES), as_uint16(vload16(j, of->added)));
+    accumulate(sums, run, panels, first_block, end_block, panel_ints);
+#endif
+    for (int block = first_block; block < end_block; block++) {
+        const int of_item = (block - first_block) * NB, channel = block * BLOCK;
+        float16 scale[NB];
+        uint16 sum[P * NB];
+#pragma unroll
+        for (int j = 0; j < NB; j++)
+            scale[j] = vload16(of_item + j, of->scale);
+#ifdef MADD
+        join_sums(sum, sums + (block - first_block) * MADD_SUMS);
+#else
+#pragma unroll
+        for (int j = 0; j < NB; j++) {
+            const uint16 added = as_uint16(vload16(of_item + j, of->added));
+#pragma unroll
+            for (int p = 0; p < P; p++)
+                sum[p * NB + j] = added;
+        }
+        accumulate(sum, run, WEIGHTS(block));
+#endif
+        store_block(dst, sum, run, scale, end, channel, channels - channel PASS_ADDENDS);
+    }
+}
+
 // dst_size and src_size are (depth, rows, columns, channels), taps, stride, dilation and pad (depth, rows, columns, …),
 // and strides (image, depth, row, column). flags: see above; pixels; runs of P pixels, and blocks of channels, of a
 // work-item; 0; strides of bias and b_scale; integers of a panel of weights.
@@ -160,6 +205,7 @@ WORK convolve(KERNEL_ARGUMENTS SUM_ARGUMENTS SIZE_ARGUMENTS, const int grid0, co
     const int end_run = min(first_run + flags.s2, (flags.s1 + P - 1) / P);
     const int end_block = min(first_block + flags.s3, (dst_size.w + BLOCK - 1) / BLOCK);
     __global const int *panels = weight + weight_offset;
+    const int panel_ints = flags.s7;
     const uint zero_of_a = (uint)((HAS(HAS_ZA) ? za[za_offset] : 0) ^ (FLIP & 255u));
     const float dst_scale_of = SCALE(dst_scale, HAS_DST_SCALE), all_scale = SCALE(a_scale, HAS_A_SCALE);
     tile_end end;
@@ -169,7 +215,7 @@ WORK convolve(KERNEL_ARGUMENTS SUM_ARGUMENTS SIZE_ARGUMENTS, const int grid0, co
         const int left = dst_size.w - c;
         const uint16 from = HAS(HAS_BIAS) ? as_uint16(LOAD_CHANNELS(bias, flags.s5)) : (uint16)(0);
         const float16 scale = HAS(HAS_B_SCALE) ? as_float16(LOAD_CHANNELS(b_scale, flags.s6)) : (float16)(1.0f);
-        const uint16 sums = as_uint16(vload16(0, panels + (c / PANEL * flags.s7 + c % PANEL)));
+        const uint16 sums = as_uint16(vload16(0, panels + (c / PANEL * panel_ints + c % PANEL)));
         vstore16(as_int16(from - (uint16)(zero_of_a) * sums), i, of.added);
         vstore16((float16)(all_scale) * scale / (float16)(dst_scale_of), i, of.scale);
     }
@@ -195,21 +241,7 @@ WORK convolve(KERNEL_ARGUMENTS SUM_ARGUMENTS SIZE_ARGUMENTS, const int grid0, co
 #endif
         find_taps(&run, (ulong)(src + src_offset), (ulong)padding, n, d, h, w, src_size, taps, stride, dilation, pad,
                   src_stride);
-        for (int block = first_block; block < end_block; block++) {
-            const int of_item = (block - first_block) * NB, channel = block * BLOCK;
-            float16 scale[NB];
-            uint16 sum[P * NB];
-#pragma unroll
-            for (int j = 0; j < NB; j++) {
-                const uint16 added = as_uint16(vload16(of_item + j, of.added));
-                scale[j] = vload16(of_item + j, of.scale);
-#pragma unroll
-                for (int p = 0; p < P; p++)
-                    sum[p * NB + j] = added;
-            }
-            accumulate_taps(sum, &run, panels + (channel / PANEL * flags.s7 + PANEL + channel % PANEL));
-            store_block(dst, sum, &run, scale, &end, channel, dst_size.w - channel PASS_ADDENDS);
-        }
+        compute_blocks(dst, &run, &of, &end, panels, panel_ints, first_block, end_block, dst_size.w PASS_ADDENDS);
     }
 }
 

@@ -27,6 +27,12 @@
 #endif
 #include "qgemm.clh"
 #define PANEL 32
+#define BLOCK (W * NB)
+#ifdef MADD
+#define MAX_BLOCKS 8 // of columns, that a work-item computes one after another; as in qgemm_panel.c
+#else
+#define MAX_BLOCKS 1
+#endif
 
 #ifndef MADD
 static inline uint load_four(__global const uchar *p)
@@ -59,7 +65,7 @@ static inline uint load_part(__global const uchar *p, int count)
 #endif
 
 static inline void multiply(UINTS sum[R * NB], __global const uchar *const rows[R], __global const int *b, idx_t depth,
-                            int flip)
+                            int flip, int blocks, idx_t panel_ints)
 {
     uint16 now[R * NB];
 #pragma unroll
@@ -128,15 +134,15 @@ static inline void add_rows(uint sum[R], __global const uchar *const rows[R], id
 #define MADD_PANEL PANEL
 #include "madd.clh"
 
-static inline void multiply(UINTS sum[R * NB], __global const uchar *const rows[R], __global const int *b, idx_t depth,
-                            int flip)
+// Rows are widened once for all blocks of columns.
+static inline void multiply(UINTS *sum, __global const uchar *const rows[R], __global const int *b, idx_t depth,
+                            int flip, int blocks, idx_t panel_ints)
 {
     const uint flips = (uint)flip * 0x01010101u;
-    madd_uints now[MADD_SUMS];
+    madd_uints sums[MAX_BLOCKS * MADD_SUMS];
     wide_rows wide;
-#pragma unroll
-    for (int i = 0; i < MADD_SUMS; i++)
-        now[i] = 0;
+    for (int i = 0; i < blocks * MADD_SUMS; i++)
+        sums[i] = 0;
     for (idx_t k = 0; k < depth; k += 4 * MADD_CHUNK) {
         const int count = (int)min(depth - k, (idx_t)(4 * MADD_CHUNK)), whole = count / 4;
         for (int r = 0; r < R; r++) {
@@ -147,10 +153,13 @@ static inline void multiply(UINTS sum[R * NB], __global const uchar *const rows[
                 wide.odd[r * MADD_STRIDE + whole] = UNSIGNED_ODD(last);
             }
         }
-        add_wide(now, &wide, b, (count + 3) / 4);
+        for (int block = 0; block < blocks; block++)
+            add_wide(sums + block * MADD_SUMS, &wide,
+                     b + ((idx_t)(block * BLOCK / PANEL) * panel_ints + block * BLOCK % PANEL), (count + 3) / 4);
         b += MADD_CHUNK * PANEL;
     }
-    join_sums(sum, now);
+    for (int block = 0; block < blocks; block++)
+        join_sums(sum + block * R * NB, sums + block * MADD_SUMS);
 }
 #else
 // 255 * 128 * 512 < 2^24
@@ -175,7 +184,7 @@ static inline void add_products(FLOATS part[R * NB], const float4 x[R], const IN
 }
 
 static inline void multiply(UINTS sum[R * NB], __global const uchar *const rows[R], __global const int *b, idx_t depth,
-                            int flip)
+                            int flip, int blocks, idx_t panel_ints)
 {
     idx_t k = 0;
     for (int i = 0; i < R * NB; i++)
@@ -215,15 +224,16 @@ static inline void add_rows(uint sum[R], __global const uchar *const rows[R], id
 #endif
 
 // What is added to the sums of W columns, what zero points are multiplied by, and what scales the results.
+#define VECTORS (MAX_BLOCKS * NB)
 #define FIND_COLUMNS                                                                                                   \
-    UINTS added[NB], sums_of_b[NB], zeros_of_b[NB];                                                                    \
-    FLOATS scales[NB];                                                                                                 \
-    for (int j = 0; j < NB; j++) {                                                                                     \
+    UINTS added[VECTORS], sums_of_b[VECTORS], zeros_of_b[VECTORS];                                                     \
+    FLOATS scales[VECTORS];                                                                                            \
+    for (int j = 0; j < blocks * NB; j++) {                                                                            \
         const idx_t column = first_column + j * W;                                                                     \
         const int count = (int)min((idx_t)W, size.s1 - column);                                                        \
         if (count <= 0)                                                                                                \
             break;                                                                                                     \
-        sums_of_b[j] = PASTE2_(as_uint, W)(PASTE2_(vload, W)(0, b + j * W));                                           \
+        sums_of_b[j] = PASTE2_(as_uint, W)(PASTE2_(vload, W)(0, b + (j * W / PANEL * stride.s3 + j * W % PANEL)));     \
         zeros_of_b[j] = ZEROS_OF_B;                                                                                    \
         added[j] = BIAS_OF_COLUMNS - (UINTS)(first_zero) * sums_of_b[j];                                               \
         scales[j] = SCALES_OF_COLUMNS;                                                                                 \
@@ -238,12 +248,14 @@ static inline void add_rows(uint sum[R], __global const uchar *const rows[R], id
     const int lowest = LOWEST, zero = ZERO_OF_DST
 #endif
 
-// flags.s6 tiles of R rows, one below the other. Rows first … first + R - 1 are multiplied; those from begin on are the
+// flags.s6 tiles of R rows, one below the other, and with MADD flags.s7 blocks of columns (one, or an even number), which
+// share what is widened of a. Rows first … first + R - 1 are multiplied; those from begin on are the
 // tile's. Rows beyond the last one repeat it, and are not stored.
 WORK multiply_tiles(QGEMM_ARGUMENTS(int), const idx_t grid0, const idx_t grid1, const idx_t grid2)
 {
     TURN_GRID;
-    const idx_t first_column = grid_column * (W * NB), first_wish = grid_row * (R * flags.s6);
+    const int blocks = MAX_BLOCKS > 1 ? flags.s7 : 1;
+    const idx_t first_column = grid_column * (blocks * BLOCK), first_wish = grid_row * (R * flags.s6);
     if (first_wish >= size.s0 || first_column >= size.s1 || grid2 >= size.s3)
         return;
     FIND_MATRICES;
@@ -259,19 +271,20 @@ WORK multiply_tiles(QGEMM_ARGUMENTS(int), const idx_t grid0, const idx_t grid1, 
         __global const uchar *rows[R];
         for (int r = 0; r < R; r++)
             rows[r] = a + min(first + r, size.s0 - 1) * stride.s0;
-        UINTS sum[R * NB];
+        UINTS sum[MAX_BLOCKS * R * NB];
         uint sum_of_a[R];
-        multiply(sum, rows, b + PANEL, size.s2, FLIP_A);
+        multiply(sum, rows, b + PANEL, size.s2, FLIP_A, (int)min((idx_t)blocks, (size.s1 - first_column - 1) / BLOCK + 1),
+                 stride.s3);
         if (row_sums)
             add_rows(sum_of_a, rows, size.s2, FLIP_A);
         for (int r = (int)(wish - first); r < R && first + r < size.s0; r++) {
             const idx_t m = first + r;
             const uint zero_of_a = own_zeros ? ZERO_OF_A(m) - LESS : first_zero;
-            for (int j = 0; j < NB; j++) {
+            for (int j = 0; j < blocks * NB; j++) {
                 const idx_t n = first_column + j * W;
                 if (n >= size.s1)
                     break;
-                UINTS total = sum[r * NB + j] + added[j];
+                UINTS total = sum[(j / NB * R + r) * NB + j % NB] + added[j];
                 if (own_zeros)
                     total -= (UINTS)(zero_of_a) * sums_of_b[j];
                 if (row_sums)

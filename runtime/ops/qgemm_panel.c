@@ -4,6 +4,7 @@
  * dot products of packed bytes, and in float. Rows of the first factor are read as they are, or copied where their
  * bytes lie apart.
  */
+#include "base/memory.h"
 #include "base/status.h"
 #include "ops/deterministic.h"
 #include "ops/implementation.h"
@@ -12,6 +13,7 @@
 #include "ops/qgemm_pack.h"
 
 #define MOST_TILES 8
+#define MOST_BLOCKS 8 /* as in qgemm_panel.cl */
 
 typedef struct panel_plan {
     rnl_qgemm_panels panels;
@@ -159,6 +161,17 @@ static int32_t tiles_of(const rnl_device *device, const rnl_qgemm_problem *p, in
     return tiles;
 }
 
+/* Blocks of columns that share the rows of a, which have to be widened, as long as all threads have enough to do. */
+static int32_t blocks_of(const rnl_device *device, const rnl_qgemm_problem *p, int64_t row_tiles, int64_t columns)
+{
+    const int64_t all = rnl_divide_up(p->n, columns), wanted = 4 * (int64_t)device->info.compute_units;
+    int32_t blocks = 1;
+    while (blocks < MOST_BLOCKS && blocks < all &&
+           row_tiles * rnl_divide_up(all, 2 * blocks) * rnl_dims_elements(&p->batch) >= wanted)
+        blocks *= 2;
+    return blocks;
+}
+
 static rnl_status append_vectors(rnl_step_list *list, const char *name, const rnl_qgemm_problem *given, vectors v)
 {
     ready r;
@@ -167,11 +180,14 @@ static rnl_status append_vectors(rnl_step_list *list, const char *name, const rn
     TRY(prepare(list, given, &r));
     const rnl_qgemm_problem *p = &r.problem;
     const int64_t rows = rows_of(&v, p->m);
-    const rnl_qgemm_grid grid = {.rows_first = rnl_device_is_cpu(list->device),
-                                 .tiles = tiles_of(list->device, p, rows)};
-    const size_t row_tiles = (size_t)((p->m - 1) / (rows * grid.tiles) + 1);
-    const size_t column_tiles = (size_t)((p->n - 1) / (v.count * v.width) + 1);
-    const size_t items[3] = {grid.rows_first ? row_tiles : column_tiles, grid.rows_first ? column_tiles : row_tiles,
+    const bool widens = v.instruction == RNL_INSTRUCTION_MADD8 || v.instruction == RNL_INSTRUCTION_MADD16;
+    rnl_qgemm_grid grid = {.rows_first = rnl_device_is_cpu(list->device),
+                           .tiles = widens ? 1 : tiles_of(list->device, p, rows)};
+    const int64_t row_tiles = rnl_divide_up(p->m, rows * grid.tiles);
+    grid.blocks = widens ? blocks_of(list->device, p, row_tiles, v.count * v.width) : 1;
+    const int64_t column_tiles = rnl_divide_up(p->n, v.count * v.width * grid.blocks);
+    const size_t items[3] = {(size_t)(grid.rows_first ? row_tiles : column_tiles),
+                             (size_t)(grid.rows_first ? column_tiles : row_tiles),
                              (size_t)rnl_dims_elements(&p->batch)};
     rnl_step_begin(&step, list, name, p->index64);
     if (v.instruction != RNL_INSTRUCTION_COUNT)

@@ -51,7 +51,8 @@ int32_t rnl_qgemm_flip(rnl_dtype dtype, bool is_b);
 /* How a kernel's work-items are laid out; see flags in clkernels/qgemm.clh. */
 typedef struct rnl_qgemm_grid {
     bool rows_first, fours_of_a;
-    int32_t tiles; /* of rows, a work-item */
+    int32_t tiles;  /* of rows, a work-item */
+    int32_t blocks; /* of columns, likewise; 0: its kernel has one */
 } rnl_qgemm_grid;
 
 /* The defines and arguments of clkernels/qgemm.clh, with those of the chain. */

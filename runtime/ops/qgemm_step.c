@@ -53,7 +53,8 @@ void rnl_qgemm_add_common(rnl_step_builder *step, const rnl_qgemm_problem *p, co
                               rnl_qgemm_flip(p->b_given->dtype, true),
                               p->dst->dtype == RNL_I8,
                               grid->fours_of_a,
-                              grid->tiles};
+                              grid->tiles,
+                              grid->blocks};
     rnl_step_type(step, "T_DST", kernel_type(p->dst->dtype));
     for (size_t i = 0; i < sizeof views / sizeof *views; ++i)
         rnl_step_view(step, views[i]);
