@@ -5,7 +5,7 @@
 #include "base/memory.h"
 #include "model/fuse.h"
 #include "model/lower_list.h"
-#include "ops/qconv_panel.h"
+#include "ops/qconv_winograd.h"
 #include <string.h>
 
 /* Of a copy of the windows; more is convolved directly. */
@@ -208,14 +208,20 @@ static rnl_status lower_memory(rnl_lowering *lowering, rnl_qconv_params *params,
 static rnl_status lower_in_one(rnl_lowering *lowering, const rnl_window *window, rnl_product *p, const addition *add,
                                bool *out_done)
 {
+    rnl_device *device = lowering->list->device;
     rnl_qconv_params params = params_of(window, p);
     const rnl_qconv_end end = end_of(p, add);
-    const rnl_weight_key key = {p->b_constant, RNL_PACKING_BYTES_WINDOWS, 0, RNL_NO_NODE, RNL_NO_NODE};
+    rnl_weight_key key = {p->b_constant, RNL_PACKING_BYTES_WINDOWS, 0, RNL_NO_NODE, RNL_NO_NODE};
     rnl_view packed, scratch;
-    *out_done = p->b_constant != RNL_NO_VALUE &&
-                rnl_qconv_panel_applies(lowering->list->device, &params, &end, &p->a, &p->b, &p->target);
-    if (!*out_done)
+    *out_done = false;
+    if (p->b_constant == RNL_NO_VALUE)
         return RNL_OK;
+    params.winograd = rnl_qconv_winograd_pays(device, &params, &end, &p->a, &p->b, &p->target);
+    if (!params.winograd && !rnl_qconv_panel_applies(device, &params, &end, &p->a, &p->b, &p->target))
+        return RNL_OK;
+    *out_done = true;
+    if (params.winograd)
+        key.packing = RNL_PACKING_BYTES_WINOGRAD;
     TRY(lower_memory(lowering, &params, &end, &p->a, &p->b, &p->target, &scratch));
     TRY(rnl_lower_weight(lowering, &key, NULL, 0, &packed));
     return rnl_op_qconv_panel(lowering->list, &params, &end, &p->a, &p->b, &packed, &p->target);

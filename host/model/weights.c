@@ -6,6 +6,7 @@
 #include "device/wrap.h"
 #include "model/plan.h"
 #include "ops/conv.h"
+#include "ops/qconv_winograd.h"
 #include <runnel/memory.h>
 #include <string.h>
 
@@ -203,6 +204,16 @@ static rnl_status describe_bytes(const rnl_weights *weights, const rnl_host_tens
     return RNL_OK;
 }
 
+static rnl_status describe_bytes_winograd(const rnl_host_tensor *tensor, rnl_weight *weight)
+{
+    const int64_t bytes = rnl_qconv_winograd_bytes(tensor->shape);
+    if (bytes == INT64_MAX)
+        return FAIL(RNL_RESOURCE_EXHAUSTED, "a packed weight overflows the address space");
+    weight->size_bytes = (size_t)bytes;
+    weight->view = rnl_view_row_major(0, RNL_I32, 1, (const int64_t[]){bytes / (int64_t)sizeof(int32_t)});
+    return RNL_OK;
+}
+
 static rnl_status describe_pairs(const rnl_host_tensor *tensor, rnl_weight *weight)
 {
     int64_t shape[RNL_MAX_RANK], elements = 0;
@@ -231,6 +242,8 @@ static rnl_status describe(const rnl_weights *weights, const rnl_host_tensor *te
         return describe_turned(tensor, weight);
     if (rnl_packing_is_bytes(packing))
         return describe_bytes(weights, tensor, weight);
+    if (packing == RNL_PACKING_BYTES_WINOGRAD)
+        return describe_bytes_winograd(tensor, weight);
     if (rnl_packing_is_pairs(packing))
         return describe_pairs(tensor, weight);
     if (packing == RNL_PACKING_CONV_WINOGRAD)

@@ -29,8 +29,9 @@ typedef enum rnl_packing {
     RNL_PACKING_BYTES_TURNED,    /* N x K, the same */
     RNL_PACKING_BYTES_WINDOWS,   /* a convolution's weights M x C x …, the same as a matrix (…, C) x M */
     RNL_PACKING_BYTES_LINES, /* … with each line of taps, of the last dimension, filled up to a multiple of 4 bytes */
-    RNL_PACKING_SCALE,       /* not the value but a float vector, made while planning: factors … */
-    RNL_PACKING_SHIFT        /* … and what is added */
+    RNL_PACKING_BYTES_WINOGRAD, /* M x C x 3 x 3 of signed bytes, by rnl_qconv_winograd_pack */
+    RNL_PACKING_SCALE,          /* not the value but a float vector, made while planning: factors … */
+    RNL_PACKING_SHIFT           /* … and what is added */
 } rnl_packing;
 
 /* What tells weights apart. */

@@ -9,6 +9,7 @@
 #include "graph/host_element.h"
 #include "model/weights.h"
 #include "ops/conv.h"
+#include "ops/qconv_winograd.h"
 #include <string.h>
 
 #define PIECE_BYTES ((size_t)8 << 20)
@@ -144,6 +145,8 @@ static void fill_packed(const rnl_host_tensor *tensor, const rnl_weight *weight,
 {
     if (rnl_packing_is_bytes(weight->key.packing))
         fill_bytes(tensor, weight->key.packing, target);
+    else if (weight->key.packing == RNL_PACKING_BYTES_WINOGRAD)
+        rnl_qconv_winograd_pack(tensor->shape, tensor->data, target);
     else if (rnl_packing_is_pairs(weight->key.packing))
         fill_pairs(tensor, weight, target);
     else if (weight->key.packing == RNL_PACKING_CONV_WINOGRAD)

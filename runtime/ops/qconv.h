@@ -12,7 +12,9 @@ typedef struct rnl_qconv_params {
     int64_t groups;
     /* NULL or no slot: 0. One element of src's type; one, or one for each channel of dst, of the weight's type. */
     const rnl_view *src_zero_point, *weight_zero_point;
-    const rnl_view *scratch; /* of rnl_op_qconv_panel alone: memory that rnl_qconv_scratch asked for, or NULL */
+    /* Of rnl_op_qconv_panel alone: */
+    const rnl_view *scratch; /* memory that rnl_qconv_scratch asked for, or NULL */
+    bool winograd;           /* the weights are packed by rnl_qconv_winograd_pack */
 } rnl_qconv_params;
 
 /*

@@ -89,9 +89,11 @@ int64_t rnl_qconv_scratch(const rnl_device *device, const rnl_qconv_params *para
                           const rnl_view *src, const rnl_view *weight, const rnl_view *dst)
 {
     rnl_qconv_problem problem;
-    return rnl_qconv_problem_of(params, end, src, weight, dst, &problem) && prefers_tiles(device, &problem)
-               ? rnl_qconv_amx_scratch(device, &problem)
-               : 0;
+    if (!rnl_qconv_problem_of(params, end, src, weight, dst, &problem))
+        return 0;
+    if (params->winograd)
+        return rnl_qconv_winograd_scratch(device, &problem);
+    return prefers_tiles(device, &problem) ? rnl_qconv_amx_scratch(device, &problem) : 0;
 }
 
 rnl_status rnl_op_qconv_panel(rnl_step_list *list, const rnl_qconv_params *params, const rnl_qconv_end *end,
@@ -104,6 +106,8 @@ rnl_status rnl_op_qconv_panel(rnl_step_list *list, const rnl_qconv_params *param
     problem.packed = packed;
     if (rnl_view_elements(dst) == 0)
         return RNL_OK;
+    if (params->winograd)
+        return rnl_qconv_winograd_append(list, &problem);
     if (rnl_view_exists(scratch) && scratch->dtype == RNL_U8 && prefers_tiles(list->device, &problem) &&
         rnl_view_elements(scratch) >= rnl_qconv_amx_scratch(list->device, &problem))
         return rnl_qconv_amx_append(list, &problem);

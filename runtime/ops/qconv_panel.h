@@ -21,7 +21,7 @@ typedef struct rnl_qconv_end {
  * dst = saturate(round((sums + bias) * ((a_scale * b_scale) / dst_scale)) + dst_zero_point) with rnl_op_qconv's sums,
  * halves to even, for dst of src's type, and as rnl_op_qmap's RNL_QMAP_ADD has it where something is added:
  * what rnl_op_qgemm and rnl_op_qmap give. `packed` is what rnl_op_qgemm_pack writes of the weights as a matrix of
- * (taps, channels) x filters.
+ * (taps, channels) x filters, or with params.winograd, which needs scratch, what rnl_qconv_winograd_pack does.
  */
 RNL_API RNL_NODISCARD rnl_status rnl_op_qconv_panel(rnl_step_list *list, const rnl_qconv_params *params,
                                                     const rnl_qconv_end *end, const rnl_view *src,

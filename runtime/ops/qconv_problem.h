@@ -49,4 +49,8 @@ bool rnl_qconv_amx_pays(const rnl_device *device, const rnl_qconv_problem *probl
 int64_t rnl_qconv_amx_scratch(const rnl_device *device, const rnl_qconv_problem *problem);
 rnl_status rnl_qconv_amx_append(rnl_step_list *list, const rnl_qconv_problem *problem);
 
+/* qconv:winograd, where params.winograd says so. 0 bytes: it does not apply. */
+int64_t rnl_qconv_winograd_scratch(const rnl_device *device, const rnl_qconv_problem *problem);
+rnl_status rnl_qconv_winograd_append(rnl_step_list *list, const rnl_qconv_problem *problem);
+
 #endif

@@ -5,13 +5,13 @@
 
 /* Tiles of each number of pixels, less than one, parts of one; blocks of channels whole, and parts of both vectors. */
 static const qconv_case shapes[] = {
-    {1, 4, 3, {2, 1}, {1, 1}, {1, 1}, {1, 1}, {0, 0}, RNL_U8, QCONV_PLAIN},
-    {2, 8, 40, {5, 6}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, RNL_U8, QCONV_PLAIN},
-    {1, 12, 64, {7, 7}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, RNL_U8, QCONV_PLAIN},
-    {3, 20, 33, {9, 5}, {2, 3}, {2, 1}, {1, 2}, {1, 2}, RNL_U8, QCONV_PLAIN},
-    {1, 64, 96, {7, 7}, {1, 1}, {1, 1}, {1, 1}, {0, 0}, RNL_U8, QCONV_PLAIN},
-    {2, 16, 16, {11, 13}, {1, 1}, {2, 2}, {1, 1}, {0, 0}, RNL_U8, QCONV_PLAIN},
-    {1, 4, 47, {3, 3}, {5, 5}, {1, 1}, {1, 1}, {4, 4}, RNL_U8, QCONV_PLAIN},
+    {1, 4, 3, {2, 1}, {1, 1}, {1, 1}, {1, 1}, {0, 0}, RNL_U8, QCONV_PLAIN, false, false},
+    {2, 8, 40, {5, 6}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, RNL_U8, QCONV_PLAIN, false, false},
+    {1, 12, 64, {7, 7}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, RNL_U8, QCONV_PLAIN, false, false},
+    {3, 20, 33, {9, 5}, {2, 3}, {2, 1}, {1, 2}, {1, 2}, RNL_U8, QCONV_PLAIN, false, false},
+    {1, 64, 96, {7, 7}, {1, 1}, {1, 1}, {1, 1}, {0, 0}, RNL_U8, QCONV_PLAIN, false, false},
+    {2, 16, 16, {11, 13}, {1, 1}, {2, 2}, {1, 1}, {0, 0}, RNL_U8, QCONV_PLAIN, false, false},
+    {1, 4, 47, {3, 3}, {5, 5}, {1, 1}, {1, 1}, {4, 4}, RNL_U8, QCONV_PLAIN, false, false},
 };
 #define SHAPES ((int)(sizeof shapes / sizeof *shapes))
 

@@ -201,7 +201,7 @@ START_TEST(convolutions)
     const int64_t src[] = {2, channels, 6, 5}, weight[] = {channels, channels / groups, 3, 2},
                   dst[] = {2, channels, 3, 6};
     const rnl_dtype dtype = _i & 1 ? RNL_I8 : RNL_U8, other = _i & 2 ? RNL_I8 : RNL_U8;
-    conv_job job = {{2, {3, 2}, {2, 1}, {1, 2}, {1, 2}, groups, NULL, NULL, NULL}, NULL, NULL, NULL, NULL, NULL};
+    conv_job job = {{2, {3, 2}, {2, 1}, {1, 2}, {1, 2}, groups, NULL, NULL, NULL, false}, NULL, NULL, NULL, NULL, NULL};
     job.src = bytes_of(dtype, 4, src, layout);
     job.weight = bytes_of(other, 4, weight, (op_layout)((layout + 3) % OP_LAYOUT_COUNT));
     job.src_zero = bytes_of(dtype, 0, NULL, OP_ROW_MAJOR);

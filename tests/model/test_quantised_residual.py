@@ -43,8 +43,8 @@ class ResidualTest(quantised.Quantised):
         scaled = sums * (SCALES["xs"] * SCALES["ws"] / SCALES["ys"])
         return (quantised.quantise(scaled, zeros["yz"], x.dtype).astype(np.int64) - zeros["yz"]) * SCALES["ys"]
 
-    def test_sums(self):
-        for i, (channels, size, kernel) in enumerate([(8, 7, 3), (36, 5, 1), (5, 6, 3), (64, 8, 3)]):
+    def check_sums(self, cases):
+        for i, (channels, size, kernel) in enumerate(cases):
             for first, other in [("a", "x"), ("x", "a"), ("a", "b"), ("b", "a"), ("a", "a")]:
                 dtype = (np.uint8, np.int8)[i % 2]
                 zeros = {name: int(quantised.zero_point(self.rng, dtype)) for name in ("xz", "yz", "sz")}
@@ -54,6 +54,16 @@ class ResidualTest(quantised.Quantised):
                 got = self.run_session(self.model(weights, pads, first, other, dtype, zeros), {"x": x})["s"]
                 both = sum(self.expected(value, x, weights, pads, zeros) for value in (first, other))
                 np.testing.assert_array_equal(got, quantised.quantise(both / SCALES["ss"], zeros["sz"], dtype))
+
+    def test_sums(self):
+        self.check_sums([(8, 7, 3), (36, 5, 1), (5, 6, 3), (64, 8, 3)])
+
+    def test_sums_by_winograd(self):
+        os.environ["RUNNEL_QCONV"] = "winograd"
+        try:
+            self.check_sums([(16, 7, 3), (48, 5, 3)])
+        finally:
+            del os.environ["RUNNEL_QCONV"]
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "support/qconv_case.h"
+#include "ops/qconv_winograd.h"
 #include "ops/qgemm.h"
 #include <math.h>
 #include <stdlib.h>
@@ -106,6 +107,10 @@ void qconv_case_create(const qconv_case *test, qconv_run *j)
     }
     j->src = bytes_of(dtype, 4, src, OP_CHANNELS_LAST);
     j->weight = bytes_of(RNL_I8, 4, weight, OP_CHANNELS_LAST);
+    if (test->extreme) {
+        op_fill(j->src, OP_RANDOM, dtype == RNL_I8 ? 127 : 255, dtype == RNL_I8 ? 127 : 255);
+        op_fill(j->weight, OP_RANDOM, -128, -128);
+    }
     j->dst = op_tensor_create(dtype, 4, dst, OP_CHANNELS_LAST);
     j->a_scale = scale_of(1, -3);
     j->b_scale = scale_of(test->filters > 40 ? test->filters : 1, -4);
@@ -146,18 +151,41 @@ static rnl_view matrix_of(const rnl_view *weight)
     return matrix;
 }
 
+static op_tensor *pack(const op_tensor *weight)
+{
+    const rnl_view matrix = matrix_of(&weight->view);
+    size_t bytes;
+    op_expect(RNL_OK, rnl_qgemm_packed_bytes(op_device(), &matrix, &bytes));
+    op_tensor *packed = op_tensor_create(RNL_I32, 1, (int64_t[]){(int64_t)(bytes / 4)}, OP_ROW_MAJOR);
+    op_expect(RNL_OK, rnl_op_qgemm_pack(op_list(), &matrix, &packed->view));
+    return packed;
+}
+
+static op_tensor *pack_winograd(const op_tensor *weight)
+{
+    const int64_t *n = weight->view.shape, ints = rnl_qconv_winograd_bytes(n) / 4;
+    op_tensor *packed = op_tensor_create(RNL_I32, 1, &ints, OP_ROW_MAJOR);
+    int8_t *dense = malloc((size_t)(n[0] * n[1] * 9)), *at = dense;
+    ck_assert_ptr_nonnull(dense);
+    for (int64_t m = 0; m < n[0]; m++)
+        for (int64_t c = 0; c < n[1]; c++)
+            for (int64_t i = 0; i < 9; i++)
+                *at++ = (int8_t)op_get(weight, (int64_t[]){m, c, i / 3, i % 3}).i;
+    rnl_qconv_winograd_pack(n, dense, (int32_t *)(void *)packed->data + packed->view.offset);
+    free(dense);
+    return packed;
+}
+
 bool qconv_case_run(const qconv_case *test, const char *implementation)
 {
     qconv_run j;
-    size_t bytes;
     qconv_case_create(test, &j);
     const rnl_qconv_end end = qconv_case_end(&j);
-    if (!rnl_qconv_panel_applies(op_device(), &j.params, &end, &j.src->view, &j.weight->view, &j.dst->view))
+    if (!test->winograd &&
+        !rnl_qconv_panel_applies(op_device(), &j.params, &end, &j.src->view, &j.weight->view, &j.dst->view))
         return false;
-    const rnl_view matrix = matrix_of(&j.weight->view);
-    op_expect(RNL_OK, rnl_qgemm_packed_bytes(op_device(), &matrix, &bytes));
-    j.packed = op_tensor_create(RNL_I32, 1, (int64_t[]){(int64_t)(bytes / 4)}, OP_ROW_MAJOR);
-    op_expect(RNL_OK, rnl_op_qgemm_pack(op_list(), &matrix, &j.packed->view));
+    j.params.winograd = test->winograd;
+    j.packed = test->winograd ? pack_winograd(j.weight) : pack(j.weight);
     const int64_t scratch =
         rnl_qconv_scratch(op_device(), &j.params, &end, &j.src->view, &j.weight->view, &j.dst->view);
     if (scratch > 0)

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ops/qconv_winograd.h"
+#include "base/memory.h"
+#include "ops/implementation.h"
+#include "ops/instruction.h"
+#include "ops/qconv_problem.h"
+#include <stdlib.h>
+#include <string.h>
+
+#define BLOCK 16 /* channels of a panel, as in qconv_winograd.cl */
+#define TILES 6  /* of a group, likewise */
+#define TRANSFORMS 16
+#define MAX_CHANNELS 1024 /* likewise */
+#define TOGETHER_BYTES                                                                                                 \
+    (224 << 10) /* of groups that pass by the weights together: with products half of a core's cache */
+
+/* Cycles, as measured: of 16 channels of a tile on their way in and back, of a pair of channels of a group times a
+ * block, … */
+#define TURN_CYCLES 110
+#define BACK_CYCLES 160
+#define PAIR_CYCLES 8
+#define PASS_CYCLES 4        /* … of 64 bytes of weights that come from a far cache, … */
+#define DIRECT_PRODUCTS 22.0 /* and products in a cycle of qconv:panel */
+#define GAIN 1.1             /* to be worth weights of almost four times the size */
+
+typedef struct winograd_plan {
+    int64_t tiles, groups, blocks;
+    int64_t share_groups, share_blocks, together; /* of a work-item */
+    int64_t group_items, block_items, item_bytes;
+    double cost;
+} winograd_plan;
+
+static bool has_shape(const rnl_qconv_problem *problem)
+{
+    const rnl_qconv_params *p = problem->params;
+    for (size_t i = 0; i < 2; ++i)
+        if (p->kernel[i] != 3 || p->stride[i] != 1 || p->dilation[i] != 1)
+            return false;
+    return p->spatial == 2 && problem->src->shape[1] % 16 == 0 && problem->src->shape[1] <= MAX_CHANNELS;
+}
+
+static double item_cost(const rnl_qconv_problem *problem, const winograd_plan *plan)
+{
+    const double channels = (double)problem->src->shape[1];
+    const double passes = (double)rnl_divide_up(plan->share_groups, plan->together);
+    const double turn = channels / 16 * TILES * TURN_CYCLES, multiply = TRANSFORMS * channels / 2 * PAIR_CYCLES;
+    const double weights = TRANSFORMS * channels / 2 * PASS_CYCLES;
+    return (double)plan->share_groups * (turn + (double)plan->share_blocks * (multiply + TILES * BACK_CYCLES)) +
+           passes * (double)plan->share_blocks * weights;
+}
+
+/* Some work-items for each thread, which all take as long; each has memory of its own. */
+static void choose_shares(const rnl_device *device, const rnl_qconv_problem *problem, winograd_plan *plan)
+{
+    const int64_t units = rnl_device_units(device), most = 4 * units;
+    const int64_t matrices = TRANSFORMS * TILES * (rnl_divide_up(problem->src->shape[1], 32) * 64 + 4 * BLOCK);
+    winograd_plan best = {0}, it = *plan;
+    for (int64_t i = 1; i <= it.blocks && i <= most; ++i)
+        for (int64_t j = 1; j <= it.groups && j <= most; ++j) {
+            it.share_blocks = rnl_divide_up(it.blocks, i);
+            it.block_items = rnl_divide_up(it.blocks, it.share_blocks);
+            it.share_groups = rnl_divide_up(it.groups, j);
+            it.group_items = rnl_divide_up(it.groups, it.share_groups);
+            it.together = TOGETHER_BYTES / matrices < 1 ? 1 : TOGETHER_BYTES / matrices;
+            it.together = rnl_even_share(it.share_groups, it.together);
+            it.item_bytes = MAX_CHANNELS + it.together * matrices;
+            it.cost = item_cost(problem, &it) * (double)rnl_divide_up(it.group_items * it.block_items, units);
+            if (best.cost == 0 || it.cost < 0.98 * best.cost)
+                best = it;
+        }
+    *plan = best;
+}
+
+static bool make_plan(const rnl_device *device, const rnl_qconv_problem *problem, winograd_plan *out_plan)
+{
+    const int64_t *size = problem->dst->shape;
+    winograd_plan plan = {.tiles = size[0], .blocks = rnl_divide_up(size[1], BLOCK)};
+    if (!has_shape(problem) || rnl_view_elements(problem->dst) == 0 ||
+        __builtin_mul_overflow(plan.tiles, rnl_divide_up(size[2], 2), &plan.tiles) ||
+        __builtin_mul_overflow(plan.tiles, rnl_divide_up(size[3], 2), &plan.tiles) || plan.tiles > INT32_MAX / 256)
+        return false;
+    plan.groups = rnl_divide_up(plan.tiles, TILES);
+    choose_shares(device, problem, &plan);
+    *out_plan = plan;
+    int64_t bytes;
+    return !__builtin_mul_overflow(plan.group_items * plan.block_items, plan.item_bytes, &bytes) &&
+           bytes < INT32_MAX / 2;
+}
+
+static bool is_wished(void)
+{
+    const char *mode = getenv("RUNNEL_QCONV");
+    return mode && strcmp(mode, "winograd") == 0;
+}
+
+bool rnl_qconv_winograd_pays(rnl_device *device, const rnl_qconv_params *params, const rnl_qconv_end *end,
+                             const rnl_view *src, const rnl_view *weight, const rnl_view *dst)
+{
+    rnl_qconv_problem problem;
+    winograd_plan plan;
+    if (!rnl_device_is_cpu(device) || !rnl_qconv_problem_of(params, end, src, weight, dst, &problem) ||
+        !make_plan(device, &problem, &plan))
+        return false;
+    const double products = (double)rnl_view_elements(dst) * (double)problem.depth;
+    return is_wished() || (rnl_device_multiplies_bytes(device) == RNL_INSTRUCTION_MADD8 &&
+                           GAIN * plan.cost < products / DIRECT_PRODUCTS / (double)rnl_device_units(device));
+}
+
+int64_t rnl_qconv_winograd_scratch(const rnl_device *device, const rnl_qconv_problem *problem)
+{
+    winograd_plan plan;
+    return make_plan(device, problem, &plan) ? plan.group_items * plan.block_items * plan.item_bytes : 0;
+}
+
+/* Integers of a panel of this many channels in. */
+static int64_t panel_ints(int64_t channels)
+{
+    return BLOCK + TRANSFORMS * (channels / 2) * BLOCK;
+}
+
+rnl_status rnl_qconv_winograd_append(rnl_step_list *list, const rnl_qconv_problem *problem)
+{
+    const rnl_view *memory = problem->params->scratch;
+    winograd_plan plan;
+    rnl_step_builder step;
+    if (!make_plan(list->device, problem, &plan) || !rnl_view_exists(memory) || memory->dtype != RNL_U8 ||
+        rnl_view_elements(memory) < rnl_qconv_winograd_scratch(list->device, problem) || memory->offset > INT32_MAX / 2)
+        return FAIL(RNL_INVALID_ARGUMENT, "Winograd's way does not apply to this integer convolution");
+    int32_t flags[8] = {0, (int32_t)plan.tiles, (int32_t)plan.share_groups, (int32_t)plan.share_blocks};
+    const int64_t own[3] = {plan.item_bytes, plan.together, panel_ints(problem->src->shape[1])};
+    rnl_step_begin(&step, list, "qconv:winograd", false);
+    rnl_step_define(&step, "T_A=%s%s", rnl_dtype_define(problem->src->dtype),
+                    rnl_device_runs(list->device, RNL_INSTRUCTION_MADD8) ? "" : " -DMODEL");
+    rnl_step_slot(&step, memory->slot);
+    rnl_step_offsets(&step, 4, &memory, 1, own, 3);
+    rnl_qconv_add_arguments(&step, problem, flags);
+    rnl_step_range(&step, 2, (size_t[3]){(size_t)plan.block_items, (size_t)plan.group_items, 1}, (size_t[3]){1, 1, 1});
+    rnl_qconv_add_cost(&step, problem);
+    rnl_step_writes(&step, memory->slot);
+    return rnl_step_end(&step, "qconv_winograd.cl", "qconv_winograd");
+}
+
+/* ---- packing ---------------------------------------------------------------------------------------------------- */
+
+int64_t rnl_qconv_winograd_bytes(const int64_t shape[4])
+{
+    const int64_t panels = rnl_divide_up(shape[0], BLOCK);
+    int64_t ints;
+    if (shape[1] > MAX_CHANNELS ||
+        __builtin_mul_overflow(panels, panel_ints(shape[1]) * (int64_t)sizeof(int32_t), &ints))
+        return INT64_MAX;
+    return ints;
+}
+
+/* Three taps along one dimension, `step` apart, as twice the values of their polynomial at 0, 1, -1 and infinity. */
+static void turn_taps(const int32_t *taps, size_t step, int32_t *out, size_t out_step)
+{
+    out[0] = 2 * taps[0];
+    out[out_step] = taps[0] + taps[step] + taps[2 * step];
+    out[2 * out_step] = taps[0] - taps[step] + taps[2 * step];
+    out[3 * out_step] = 2 * taps[2 * step];
+}
+
+static void turn_nine(const int8_t *source, int32_t out[TRANSFORMS], uint32_t *sum)
+{
+    int32_t taps[9], columns[12];
+    for (size_t i = 0; i < 9; ++i) {
+        taps[i] = source[i];
+        *sum += (uint32_t)taps[i];
+    }
+    for (size_t x = 0; x < 3; ++x)
+        turn_taps(taps + x, 3, columns + x, 3);
+    for (size_t y = 0; y < 4; ++y)
+        turn_taps(columns + 3 * y, 1, out + 4 * y, 1);
+}
+
+void rnl_qconv_winograd_pack(const int64_t shape[4], const int8_t *source, void *target)
+{
+    const int64_t channels = shape[1], ints = panel_ints(channels), matrix = channels / 2 * BLOCK;
+    uint32_t *panel = target;
+    for (int64_t first = 0; first < shape[0]; first += BLOCK, panel += ints) {
+        memset(panel, 0, (size_t)ints * sizeof *panel);
+        for (int64_t lane = 0; lane < BLOCK && first + lane < shape[0]; ++lane)
+            for (int64_t c = 0; c < channels; ++c) {
+                int32_t turned[TRANSFORMS];
+                turn_nine(source + ((first + lane) * channels + c) * 9, turned, &panel[lane]);
+                for (int64_t i = 0; i < TRANSFORMS; ++i)
+                    panel[BLOCK + i * matrix + c / 2 * BLOCK + lane] |= (uint32_t)(uint16_t)turned[i] << (c % 2 * 16);
+            }
+    }
+}
