@@ -19,7 +19,7 @@ list(GET RNL_IMPLEMENTATIONS 0 RNL_FIRST_IMPLEMENTATION)
 
 # The caches are shared by all builds: under the sanitizers pocl's compiler leaks and takes long, so a plain build compiles first.
 set(RNL_TEST_ENVIRONMENT RUNNEL_CACHE_DIR=${CMAKE_SOURCE_DIR}/build/cache POCL_CACHE_DIR=${CMAKE_SOURCE_DIR}/build/pocl-cache
-  RUNNEL_MODELS=${RNL_MODELS} RUNNEL_COMMAND=${CMAKE_BINARY_DIR}/runnel RUNNEL_BUILD=${CMAKE_BINARY_DIR}
+  RUNNEL_MODELS=${RNL_MODELS} RUNNEL_DECLARATIONS=own RUNNEL_COMMAND=${CMAKE_BINARY_DIR}/runnel RUNNEL_BUILD=${CMAKE_BINARY_DIR}
   RUNNEL_TEST_PYTHON=${RNL_PYTHON})
 
 # Asked for a program's binary pocl compiles those kernels that were not launched. So runnel's own cache of programs is off on
@@ -31,9 +31,10 @@ set(RNL_WITH_CACHE "^(asan\\.|tsan\\.)?(unit|install|cli)\\."
   "fault$" "test_(session|python_wheel)$")
 
 # On pocl these run one in so many of their cases here, and all when they are started by hand: they compile hundreds of programs.
-set(RNL_EACH_2 "test_(op_gemm_chain|op_gemm_matrix|op_conv_amx|gemm_strassen)$")
-set(RNL_EACH_4 "test_(op_gemm_clblast|op_gemm_panel|op_qgemm|op_conv_block|op_conv_bf16|op_conv_winograd|op_qconv_amx|op_chain)$")
-set(RNL_EACH_8 "test_(gemm|op_gemm|op_conv|op_map|op_resize|op_conv_transpose|op_select|op_reduce|random_graphs)$" "test_operators_edges")
+set(RNL_EACH_2 "test_(op_gemm_chain|gemm_strassen)$")
+set(RNL_EACH_4 "test_(op_conv_amx|op_gemm_panel|op_qgemm|op_conv_block|op_conv_bf16|op_conv_winograd|op_qconv_amx|op_chain)$")
+set(RNL_EACH_8 "test_(gemm|op_gemm|op_gemm_clblast|op_gemm_matrix|op_conv|op_map|op_resize|op_conv_transpose|op_select|op_reduce|random_graphs)$"
+  "test_operators_edges")
 
 # Intel's runtime compiles for long: of the real models these.
 set(RNL_SOME_MODELS "ch_PP-OCRv4_rec_infer,magika,resnet50,shufflenet")

@@ -63,6 +63,7 @@ struct rnl_device {
     atomic_uint bf16_gain;            /* see ops/instruction_rate.h */
     bool maps_in_place;               /* a mapped buffer's host memory is the memory that commands use: see buffer.h */
     bool binaries_compile;            /* asking for a program's binary takes as long as building it */
+    atomic_bool needs_header;         /* where binaries_compile: our own declarations do not do, see kernel/compile.c */
     bool asks_for_rounding;           /* of divisions and roots in our kernels: a GPU may be off by 3 units otherwise */
     bool runs_in_caller;              /* commands run in the thread that enqueues them, which user events lock up */
     atomic_bool is_shared;            /* others may run kernels in its context: see interop.c */

@@ -25,13 +25,15 @@ static rnl_status check_name(const char *name)
     return RNL_OK;
 }
 
+#define DECLARATIONS "builtins.clh" /* the one that this library was made with, wherever the others are */
+
 /* The text of one file: *out_data borrowed, or owned by *out_owned. */
 static rnl_status load_file(const char *name, const char **out_data, void **out_owned)
 {
     const char *folder = getenv("RUNNEL_KERNEL_DIR");
     *out_owned = NULL;
     TRY(check_name(name));
-    if (folder && *folder) {
+    if (folder && *folder && strcmp(name, DECLARATIONS) != 0) {
         char path[4096];
         size_t size;
         int length = snprintf(path, sizeof path, "%s/%s", folder, name);
@@ -118,14 +120,26 @@ static rnl_status splice_file(splice *job, const char *name)
     return status;
 }
 
-rnl_status rnl_source_get(const char *file, rnl_text *out_text)
+static rnl_status get(const char *file, bool declared, rnl_text *out_text)
 {
     splice job = {.out = out_text};
     *out_text = (rnl_text){0};
-    rnl_status status = splice_file(&job, file);
+    rnl_status status = declared ? splice_file(&job, DECLARATIONS) : RNL_OK;
+    if (status == RNL_OK)
+        status = splice_file(&job, file);
     for (size_t i = 0; i < job.count; i++)
         rnl_free(job.names[i]);
     if (status != RNL_OK)
         rnl_text_free(out_text);
     return status;
+}
+
+rnl_status rnl_source_get(const char *file, rnl_text *out_text)
+{
+    return get(file, false, out_text);
+}
+
+rnl_status rnl_source_get_declared(const char *file, rnl_text *out_text)
+{
+    return get(file, true, out_text);
 }

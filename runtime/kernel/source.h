@@ -17,5 +17,10 @@ extern const rnl_embedded_file rnl_embedded_files[]; /* ends with a NULL name */
  * embedded ones.
  */
 RNL_API RNL_NODISCARD rnl_status rnl_source_get(const char *file, rnl_text *out_text);
+/*
+ * The same behind declarations of the functions that our files call (clkernels/builtins.clh), for a compiler that is
+ * not to read its own.
+ */
+RNL_NODISCARD rnl_status rnl_source_get_declared(const char *file, rnl_text *out_text);
 
 #endif
