@@ -68,9 +68,9 @@ static rnl_status load_within_limits(proto *message)
     rnl_status status = RNL_OK;
     uint64_t took_ms = UINT64_MAX;
     long took_mb = 0; /* of the first: what it frees need not go back to the system */
-    for (int attempt = 0; attempt < (SANITIZED ? 1 : 20) && took_ms >= 1000; attempt++) {
+    for (int attempt = 0; attempt < (SANITIZED ? 1 : 60) && took_ms >= 1000; attempt++) {
         if (attempt > 0)
-            sleep(2); /* other machines may share the caches, and be busy for seconds */
+            sleep(2); /* other machines may share the caches, and be busy for minutes */
         rnl_graph_release(graph);
         uint64_t start = processor_ns();
         status = rnl_graph_load(path, &graph);
@@ -305,7 +305,7 @@ int main(void)
 {
     Suite *suite = suite_create("graph_limits");
     TCase *cases = tcase_create("all");
-    tcase_set_timeout(cases, 100);
+    tcase_set_timeout(cases, 400);
     tcase_add_checked_fixture(cases, setup, teardown);
     tcase_add_test(cases, test_a_million_nodes);
     tcase_add_test(cases, test_a_million_nodes_backwards);
