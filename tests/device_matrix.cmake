@@ -68,7 +68,7 @@ function(rnl_add_test name label seconds implementation)
     endforeach()
   endforeach()
   if(name MATCHES "test_op_map$" AND implementation STREQUAL "rusticl")
-    set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT RUNNEL_TEST_EACH=64) # compiles longest of all
+    set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT RUNNEL_TEST_EACH=16) # compiles longest of all
   endif()
   if(name MATCHES "test_models$" AND implementation STREQUAL "intel")
     set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT RUNNEL_TEST_ONLY=${RNL_SOME_MODELS})
