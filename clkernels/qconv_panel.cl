@@ -66,8 +66,8 @@ typedef struct run_pixels {
 } run_pixels;
 
 #ifdef MADD
-// sums[block][pixel][register] += the products of a run and the weights, of which `step` integers lie between blocks. A
-// chunk of the run is widened once for all blocks.
+// sums[block][pixel][register] += the products of a run and the weights. A chunk of the run is widened once for all
+// blocks.
 static inline void accumulate(madd_uints *sums, const run_pixels *run, __global const int *panels, int first_block,
                               int end_block, int panel_ints)
 {

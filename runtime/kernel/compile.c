@@ -22,8 +22,9 @@
  */
 #define OWN_OPTIONS STANDARD_OPTIONS " -w"
 /*
- * pocl's compiler reads the declarations of all functions of OpenCL C for each program, which takes 0.2 s of the 0.3
- * that a small one takes, but not where this says that they have been read. We declare those that we call.
+ * pocl's compiler reads the declarations of all functions of OpenCL C for each program, which takes 0.16 s
+ * of the 0.23 that a small one takes to build, but not where this says that they have been read. We declare those that
+ * we call.
  */
 #define DECLARED " -D_OPENCL_H_"
 

@@ -14,13 +14,13 @@
 #define TOGETHER_BYTES                                                                                                 \
     (224 << 10) /* of groups that pass by the weights together: with products half of a core's cache */
 
-/* Cycles, as measured: of 16 channels of a tile on their way in and back, of a pair of channels of a group times a
- * block, … */
+/* Cycles, by counting instructions: of 16 channels of a tile on their way in and back, of a pair of channels of a group
+ * times a block, … */
 #define TURN_CYCLES 110
 #define BACK_CYCLES 160
 #define PAIR_CYCLES 8
 #define PASS_CYCLES 4        /* … of 64 bytes of weights that come from a far cache, … */
-#define DIRECT_PRODUCTS 22.0 /* and products in a cycle of qconv:panel */
+#define DIRECT_PRODUCTS 22.0 /* and products in a cycle of qconv:panel, as measured */
 #define GAIN 1.1             /* to be worth weights of almost four times the size */
 
 typedef struct winograd_plan {

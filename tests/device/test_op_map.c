@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The elementwise operators: each on each type, then shapes, strides and broadcasting. */
 #include "support/map_reference.h"
+#include "support/op_bench.h"
 #include "support/op_values.h"
 
 static const rnl_dtype floats[] = {RNL_F32, RNL_F16, RNL_BF16, RNL_F64};
@@ -321,7 +322,7 @@ int main(void)
     Suite *suite = suite_create("map");
     TCase *types = op_case(suite, "types"), *shapes = op_case(suite, "shapes");
     /* All of float32, which comes first; llvmpipe takes seconds for each. */
-    const int always = getenv("RUNNEL_TEST_SMALL") ? 0 : RNL_MAP_COUNT;
+    const int always = op_exact_slots() ? 0 : RNL_MAP_COUNT;
     tcase_add_loop_test(types, float_operators, 0, always);
     op_add_loop(types, float_operators, always, RNL_MAP_COUNT * (int)(sizeof floats / sizeof *floats));
     op_add_loop(types, integer_operators, 0, RNL_MAP_COUNT * (int)(sizeof integers / sizeof *integers));
