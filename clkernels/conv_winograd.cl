@@ -20,6 +20,7 @@
 #define T_WEIGHT F32
 #endif
 #include "conv.clh"
+#include "winograd.clh"
 #ifndef NB
 #error "conv_winograd.cl needs NB"
 #endif
@@ -234,18 +235,6 @@ static inline void store_tile(__global STORAGE(T_DST) *dst, idx_t dst_offset, id
         }
 }
 
-typedef struct tile_place {
-    int n, top, left;
-} tile_place;
-
-static inline tile_place find_tile(int tile, int4 dst_size)
-{
-    const int across = (dst_size.z + 3) / 4, down = (dst_size.y + 3) / 4;
-    const int row = tile / across, n = row / down;
-    const tile_place place = {n, (row - n * down) * 4, (tile - row * across) * 4};
-    return place;
-}
-
 // The range is blocks of NB vectors of output channels, stride.w of them a work-item, by slabs, flags.w a work-item; flags.z:
 // tiles. own: where the memory begins, floats of it for each work-item, slabs that pass by the weights together.
 WORK convolve_slabs(__global float *memory, idx4_t own, CONV_ARGUMENTS, const int grid0, const int grid1)
@@ -262,7 +251,7 @@ WORK convolve_slabs(__global float *memory, idx4_t own, CONV_ARGUMENTS, const in
     for (int first = grid1 * flags.w * R; first < end_tile; first += (int)own.z * R) {
         const int count = min((int)own.z * R, end_tile - first);
         for (int t = 0; t < count; t++) {
-            const tile_place tile = find_tile(first + t, dst_size);
+            const tile_place tile = find_tile(first + t, dst_size, 4);
             __global const SRC_T *pixel[36];
             find_pixels(pixel, src + (src_offset + tile.n * src_stride.x), tile.top - pad.y, tile.left - pad.z,
                         src_size, src_stride, zeros);
@@ -283,7 +272,7 @@ WORK convolve_slabs(__global float *memory, idx4_t own, CONV_ARGUMENTS, const in
                 }
             }
             for (int t = 0; t < count; t++) {
-                const tile_place tile = find_tile(first + t, dst_size);
+                const tile_place tile = find_tile(first + t, dst_size, 4);
                 for (int c = m; c < min(m + V * NB, dst_size.w); c += V) {
                     const int rest = dst_size.w - c;
                     FLOATV result[16];

@@ -19,6 +19,7 @@
 // check: -DT_A=U8
 // check: -DT_A=I8 -DSUM -DMODEL
 #include "qconv_end.clh"
+#include "winograd.clh"
 #ifndef T_A
 #error "qconv_winograd.cl needs T_A"
 #endif
@@ -111,18 +112,6 @@ static inline void turn_back(__global const int *product, int step, uint16 resul
     }
 }
 
-typedef struct tile_place {
-    int n, top, left;
-} tile_place;
-
-static inline tile_place find_tile(int tile, int4 dst_size)
-{
-    const int across = (dst_size.z + 1) / 2, down = (dst_size.y + 1) / 2;
-    const int row = tile / across, n = row / down;
-    const tile_place place = {n, (row - n * down) * 2, (tile - row * across) * 2};
-    return place;
-}
-
 // Where a tile's 4x4 pixels are read; those in the padding at `outside`.
 static inline void find_pixels(__global const uchar *pixel[16], __global const uchar *image, __global const uchar *outside,
                                int top, int left, int4 src_size, int4 src_stride)
@@ -152,7 +141,7 @@ static inline void store_tiles(__global uchar *dst, __global const int *products
                                const tile_end *end, const result_places *to ADDENDS)
 {
     for (int t = 0; t < to->count; t++) {
-        const tile_place tile = find_tile(to->first + t, to->dst_size);
+        const tile_place tile = find_tile(to->first + t, to->dst_size, 2);
         uint16 result[4];
         turn_back(products + (t / R * TRANSFORMS * PRODUCTS + t % R * BLOCK), PRODUCTS, result);
         for (int i = 0; i < 4; i++) {
@@ -192,7 +181,7 @@ WORK convolve(__global uchar *memory, int4 own, KERNEL_ARGUMENTS SUM_ARGUMENTS S
     for (to.first = grid1 * flags.s2 * R; to.first < end_tile; to.first += own.z * R) {
         to.count = min(own.z * R, end_tile - to.first);
         for (int t = 0; t < to.count; t++) {
-            const tile_place tile = find_tile(to.first + t, dst_size);
+            const tile_place tile = find_tile(to.first + t, dst_size, 2);
             __global const uchar *pixel[16];
             find_pixels(pixel, src + (src_offset + tile.n * src_stride.x), outside, tile.top - pad.y, tile.left - pad.z,
                         src_size, src_stride);
