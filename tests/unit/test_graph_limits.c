@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Models that ask for too much: refused, or loaded, within 1 s of processor time and 200 MB. And failing allocation. */
+/* Models that ask for too much: refused, or loaded, within bounds of processor time and memory. And failing allocation.
+ */
 #include "base/memory.h"
 #include "graph/graph.h"
 #include "support/proto_onnx.h"
@@ -10,7 +11,6 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <time.h>
-#include <unistd.h>
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SANITIZED 1
@@ -56,8 +56,7 @@ static long peak_mb(void)
     return usage.ru_maxrss / 1024;
 }
 
-/* Writes the model and loads it from the file; sanitizers take time and memory of their own. */
-static rnl_status load_within_limits(proto *message)
+static void write_model(proto *message)
 {
     proto model = onnx_model(message, 13);
     FILE *file = fopen(path, "wb");
@@ -65,19 +64,33 @@ static rnl_status load_within_limits(proto *message)
     ck_assert_uint_eq(fwrite(model.data, 1, model.size, file), model.size);
     ck_assert_int_eq(fclose(file), 0);
     proto_free(&model);
+}
+
+/* The least processor time of some attempts to load the file: other machines may share the caches. */
+static rnl_status load_timed(uint64_t enough_ns, uint64_t *out_ns, long *out_mb)
+{
     rnl_status status = RNL_OK;
-    uint64_t took_ms = UINT64_MAX;
-    long took_mb = 0; /* of the first: what it frees need not go back to the system */
-    for (int attempt = 0; attempt < (SANITIZED ? 1 : 60) && took_ms >= 1000; attempt++) {
-        if (attempt > 0)
-            sleep(2); /* other machines may share the caches, and be busy for minutes */
+    *out_ns = UINT64_MAX;
+    for (int attempt = 0; attempt < (SANITIZED ? 1 : 5) && *out_ns >= enough_ns; attempt++) {
         rnl_graph_release(graph);
         uint64_t start = processor_ns();
         status = rnl_graph_load(path, &graph);
-        took_ms = (processor_ns() - start) / 1000000;
-        took_mb = attempt == 0 ? peak_mb() : took_mb;
+        uint64_t took_ns = processor_ns() - start;
+        *out_ns = took_ns < *out_ns ? took_ns : *out_ns;
+        if (attempt == 0)
+            *out_mb = peak_mb(); /* of the first: what it frees need not go back to the system */
     }
-    ck_assert_msg(SANITIZED || took_ms < 1000, "%llu ms", (unsigned long long)took_ms);
+    return status;
+}
+
+/* Writes the model and loads it from the file; sanitizers take time and memory of their own. */
+static rnl_status load_within_limits(proto *message)
+{
+    uint64_t took_ns;
+    long took_mb;
+    write_model(message);
+    rnl_status status = load_timed(1000000000, &took_ns, &took_mb);
+    ck_assert_msg(SANITIZED || took_ns < 1000000000, "%llu ms", (unsigned long long)(took_ns / 1000000));
     ck_assert_msg(SANITIZED || took_mb < 200, "%ld MB", took_mb);
     return status;
 }
@@ -104,20 +117,36 @@ static void add_chain(proto *message, size_t count, bool backwards)
     onnx_value(message, GRAPH_OUTPUT, last, F32, 0, NULL);
 }
 
+/*
+ * The most nodes that are taken. How long that is depends on the processor (0.6 s on a Zen 4, 1.3 s on a Zen 1); that
+ * it grows as the number of nodes does, but for what falls out of the caches, does not.
+ */
+static void load_a_million(bool backwards)
+{
+    uint64_t part_ns, took_ns;
+    long mb;
+    proto part = {0}, message = {0};
+    add_chain(&part, 100000, backwards);
+    write_model(&part);
+    test_ok(load_timed(0, &part_ns, &mb));
+    add_chain(&message, 1000000, backwards);
+    write_model(&message);
+    test_ok(load_timed(20 * part_ns, &took_ns, &mb));
+    ck_assert_msg(SANITIZED || took_ns < 20 * part_ns, "%llu ms, a tenth of it %llu",
+                  (unsigned long long)(took_ns / 1000000), (unsigned long long)(part_ns / 1000000));
+    ck_assert_msg(SANITIZED || mb < 200, "%ld MB", mb);
+    ck_assert_uint_eq(graph->node_count, 1000000);
+}
+
 START_TEST(test_a_million_nodes)
 {
-    proto message = {0};
-    add_chain(&message, 1000000, false);
-    test_ok(load_within_limits(&message));
-    ck_assert_uint_eq(graph->node_count, 1000000);
+    load_a_million(false);
 }
 END_TEST
 
 START_TEST(test_a_million_nodes_backwards)
 {
-    proto message = {0};
-    add_chain(&message, 1000000, true);
-    test_ok(load_within_limits(&message));
+    load_a_million(true);
     for (size_t i = 0; i < graph->node_count; i += 99999) {
         uint32_t producer = graph->values[graph->nodes[i].inputs[0]].producer;
         ck_assert(i == 0 ? producer == RNL_NO_NODE : producer == i - 1);
@@ -305,7 +334,7 @@ int main(void)
 {
     Suite *suite = suite_create("graph_limits");
     TCase *cases = tcase_create("all");
-    tcase_set_timeout(cases, 400);
+    tcase_set_timeout(cases, 200);
     tcase_add_checked_fixture(cases, setup, teardown);
     tcase_add_test(cases, test_a_million_nodes);
     tcase_add_test(cases, test_a_million_nodes_backwards);
