@@ -31,10 +31,10 @@ set(RNL_WITH_CACHE "^(asan\\.|tsan\\.)?(unit|install|cli)\\."
   "fault$" "test_(session|python_wheel)$")
 
 # On pocl these run one in so many of their cases here, and all when they are started by hand: they compile hundreds of programs.
-set(RNL_EACH_2 "test_(op_gemm_chain|gemm_strassen)$")
-set(RNL_EACH_4 "test_(op_conv_amx|op_gemm_panel|op_qgemm|op_conv_block|op_conv_bf16|op_conv_winograd|op_qconv_amx|op_chain)$")
-set(RNL_EACH_8 "test_(gemm|op_gemm|op_gemm_clblast|op_gemm_matrix|op_conv|op_map|op_resize|op_conv_transpose|op_select|op_reduce|random_graphs)$"
+set(RNL_EACH_4 "test_(op_gemm_chain|gemm_strassen)$")
+set(RNL_EACH_8 "test_(gemm|op_gemm_panel|op_qgemm|op_conv_block|op_conv_bf16|op_conv_winograd|op_chain|random_graphs)$"
   "test_operators_edges")
+set(RNL_EACH_16 "test_(op_gemm|op_gemm_clblast|op_gemm_matrix|op_conv|op_conv_amx|op_qconv_amx|op_map|op_resize|op_conv_transpose|op_select|op_reduce)$")
 
 # Intel's runtime compiles for long: of the real models these.
 set(RNL_SOME_MODELS "ch_PP-OCRv4_rec_infer,magika,resnet50,shufflenet")
@@ -60,16 +60,13 @@ function(rnl_add_test name label seconds implementation)
     endforeach()
     set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT ${without})
   endif()
-  foreach(each 2 4 8)
+  foreach(each 4 8 16)
     foreach(pattern IN LISTS RNL_EACH_${each})
       if(name MATCHES "${pattern}" AND implementation MATCHES "^pocl")
         set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT RUNNEL_TEST_EACH=${each})
       endif()
     endforeach()
   endforeach()
-  if(name MATCHES "test_op_map$" AND implementation STREQUAL "rusticl")
-    set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT RUNNEL_TEST_EACH=16) # compiles longest of all
-  endif()
   if(name MATCHES "test_models$" AND implementation STREQUAL "intel")
     set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT RUNNEL_TEST_ONLY=${RNL_SOME_MODELS})
   endif()
