@@ -34,13 +34,6 @@ ALLOWED = {"mnn": 10.0}
 ALLOWED_LOW = 0.2  # in 8 bits and bfloat16: a part of the largest, since each rounding goes through all layers behind it
 
 
-def ort_outputs(path, array):
-    """What is expected, and for checking copies of models."""
-    engine = engines.make("onnxruntime", 1)
-    engine.open(path, array)
-    return engine.run()
-
-
 def judge(name, precision, results, expected):
     """The difference as a part of what is allowed; ValueError where shapes differ."""
     results = [got.reshape(right.shape) for got, right in zip(results, expected, strict=True)]
@@ -145,8 +138,8 @@ def compare_times(options, rows):
     for name in options.models:
         case = bench_models.ALL_CASES[name]
         for batch in [batch for batch in case.batches if batch in options.batches]:
-            model, data = bench_models.prepare(name, batch, options.folder, ort_outputs)
-            expected = ort_outputs(model, np.load(data))
+            model, data = bench_models.prepare(name, batch, options.folder, engines.ort_outputs)
+            expected = engines.ort_outputs(model, np.load(data))
             for threads in options.threads:
                 row = measure_until_quiet(options, threads, model, data, options, case.precision, expected)
                 rows.append({"model": name, "batch": batch, "threads": threads, "precision": case.precision, **row})

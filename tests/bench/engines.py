@@ -122,6 +122,13 @@ def make(name, threads):
     return other_engines.make(name, threads)
 
 
+def ort_outputs(path, array):
+    """What is expected, and for checking copies of models."""
+    engine = make("onnxruntime", 1)
+    engine.open(path, array)
+    return engine.run()
+
+
 def environment(threads):
     """For a process that holds an engine: as many threads for each, on as many cores."""
     return {"POCL_MAX_PTHREAD_COUNT": str(threads), "OMP_NUM_THREADS": str(threads)}

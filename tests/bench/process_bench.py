@@ -82,7 +82,7 @@ def start_row(options, name, model, data, threads):
 def compare_starts(options, rows):
     print(tables.start_head(options.engines), flush=True)
     for name in options.models:
-        model, data = bench_models.prepare(name, 1, options.folder, None)
+        model, data = bench_models.prepare(name, 1, options.folder, engines.ort_outputs)
         read_once(model)
         for threads in options.threads:
             rows.append(start_row(options, name, model, data, threads))
@@ -132,7 +132,7 @@ def memory_row(options, name, model, data, threads):
 def compare_memory(options, rows):
     print(tables.memory_head(options.engines), flush=True)
     for name in options.models:
-        model, data = bench_models.prepare(name, 1, options.folder, None)
+        model, data = bench_models.prepare(name, 1, options.folder, engines.ort_outputs)
         for threads in options.threads:
             rows.append(memory_row(options, name, model, data, threads))
             print(tables.memory_line(rows[-1], options.engines), flush=True)
