@@ -55,7 +55,8 @@ END_TEST
 
 START_TEST(ends)
 {
-    matrix_run_ends();
+    if (!op_small()) /* the end of all products is in one file */
+        matrix_run_ends();
 }
 END_TEST
 

@@ -47,6 +47,8 @@ class NBitsTest(quantised.Quantised):
             for zeros in (None, "packed", "numbers"):
                 for a_shape, n, block in [((1, 32), 5, 16), ((3, 70), 33, 32), ((2, 3, 48), 17, 16),
                                           ((40, 129), 9, 128), ((200,), 7, 64)]:
+                    if (n, zeros) != (5, "packed") and not runnel.chosen(f"{bits} {zeros} {a_shape}"):
+                        continue
                     ours = len(a_shape) < 2 or bits == 2 or zeros == "numbers"  # not all of it in onnxruntime
                     self.check_nbits(bits, a_shape, n, block, zeros, n % 2 == 1, reference=not ours)
 
