@@ -46,9 +46,9 @@ class CopyTest(CommandTest):
     def test_any_batch(self):
         onnx.save(reshaping_model(), self.path("one.onnx"))
         onnx.save(bench_models.free_batch(reshaping_model()), self.path("free.onnx"))
-        bench_models.check_copy(self.path("one.onnx"), self.path("free.onnx"), (None, 2, 3), compare.ort_outputs)
+        bench_models.check_copy(self.path("one.onnx"), self.path("free.onnx"), (None, 2, 3), engines.ort_outputs)
         array = np.random.default_rng(1).random((5, 2, 3)).astype(np.float32)
-        got = compare.ort_outputs(self.path("free.onnx"), array)[0]
+        got = engines.ort_outputs(self.path("free.onnx"), array)[0]
         expected = array.reshape(5, 6) @ np.arange(24, dtype=np.float32).reshape(6, 4) + 1
         np.testing.assert_allclose(got, expected, rtol=1e-5)
 
@@ -62,7 +62,7 @@ class CopyTest(CommandTest):
 
         onnx.save(model(0), self.path("mixed.onnx"))
         with self.assertRaises(ValueError):
-            bench_models.check_copy(self.path("mixed.onnx"), self.path("mixed.onnx"), (None, 3), compare.ort_outputs)
+            bench_models.check_copy(self.path("mixed.onnx"), self.path("mixed.onnx"), (None, 3), engines.ort_outputs)
 
     def test_inputs(self):
         model = reshaping_model()
@@ -168,7 +168,7 @@ class BuiltTest(CommandTest):
     def test_results_are_sane(self):
         for name in ("squeezenet1_1", "mobilenetv2"):
             path = build_models.build(name, self.path(name + ".onnx"))
-            logits = compare.ort_outputs(path, bench_models.make_input(onnx.load(path), (2, 3, 224, 224)))[0]
+            logits = engines.ort_outputs(path, bench_models.make_input(onnx.load(path), (2, 3, 224, 224)))[0]
             self.assertEqual(logits.shape, (2, 1000))
             self.assertTrue(0.3 < logits.std() < 10, logits.std())
             self.assertGreater(np.abs(logits[0] - logits[1]).max(), 0.1)
