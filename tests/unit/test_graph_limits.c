@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Models that ask for too much: refused, or loaded, within bounds of processor time and memory. And failing allocation.
- */
+/* Models that ask for too much: refused, or loaded, within bounds of time and memory. And failing allocation. */
 #include "base/memory.h"
 #include "graph/graph.h"
 #include "support/proto_onnx.h"
@@ -119,7 +118,7 @@ static void add_chain(proto *message, size_t count, bool backwards)
 
 /*
  * The most nodes that are taken. How long that is depends on the processor (0.6 s on a Zen 4, 1.3 s on a Zen 1); that
- * it grows as the number of nodes does, but for what falls out of the caches, does not.
+ * it grows as the number of nodes does, but for what falls out of the caches, does not. 3 s are too long anywhere.
  */
 static void load_a_million(bool backwards)
 {
@@ -134,6 +133,7 @@ static void load_a_million(bool backwards)
     test_ok(load_timed(20 * part_ns, &took_ns, &mb));
     ck_assert_msg(SANITIZED || took_ns < 20 * part_ns, "%llu ms, a tenth of it %llu",
                   (unsigned long long)(took_ns / 1000000), (unsigned long long)(part_ns / 1000000));
+    ck_assert_msg(SANITIZED || took_ns < 3000000000, "%llu ms", (unsigned long long)(took_ns / 1000000));
     ck_assert_msg(SANITIZED || mb < 200, "%ld MB", mb);
     ck_assert_uint_eq(graph->node_count, 1000000);
 }
