@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "device/watch.h"
 #include "graph/integers.h"
+#include "kernel/team.h"
 #include "model/evaluate.h"
 #include "model/fuse.h"
 #include "model/nan.h"
@@ -50,16 +51,26 @@ void rnl_model_release(rnl_model *model)
 
 typedef struct program_work {
     const rnl_model *model;
+    const rnl_plan *plan;
     size_t total, done;
 } program_work;
+
+/* Its functions may be there without it. */
+static bool is_ready(const rnl_plan *plan, const rnl_program *program)
+{
+    return rnl_program_is_built(program) || (rnl_program_from_cache(program) && !rnl_steps_need(&plan->steps, program));
+}
 
 static rnl_status build_program(void *user, rnl_program *program)
 {
     program_work *work = user;
     const rnl_model_options *options = &work->model->options;
-    if (rnl_program_is_built(program))
+    if (is_ready(work->plan, program))
         return RNL_OK;
-    TRY(rnl_program_build(program), "preparing %s", rnl_program_name(program));
+    if (rnl_steps_need(&work->plan->steps, program))
+        TRY(rnl_program_build(program), "preparing %s", rnl_program_name(program));
+    else
+        rnl_program_leave(program);
     const rnl_progress progress = {rnl_program_file(program), ++work->done, work->total,
                                    rnl_program_from_cache(program)};
     if (options->progress)
@@ -78,10 +89,11 @@ static size_t largest_slot(const rnl_plan *plan)
 
 static rnl_status build_programs(rnl_model *model, const rnl_plan *plan)
 {
-    program_work work = {.model = model->root};
+    (void)rnl_device_has_team(model->device); /* which decides what is needed */
+    program_work work = {.model = model->root, .plan = plan};
     pthread_mutex_lock(&model->root->progress_lock);
     for (size_t i = 0; i < plan->program_count; i++)
-        work.total += !rnl_program_is_built(plan->programs[i]);
+        work.total += !is_ready(plan, plan->programs[i]);
     rnl_status status = work.total == 0 ? RNL_OK
                                         : rnl_compile_ahead(&plan->steps, plan->programs, plan->program_count,
                                                             largest_slot(plan), build_program, &work);

@@ -158,22 +158,30 @@ static int open_file(int folder, const char *path, const char *name, size_t *out
     return file;
 }
 
+/* The file of the cache with this name, which may be anything; NULL when it cannot be had. `path` has PATH_BYTES, and
+ * gets the folder's. */
+static void *read_named(const char *name, char *path, size_t *out_size)
+{
+    int folder = open_folder(path, false);
+    if (folder < 0)
+        return NULL;
+    int file = open_file(folder, path, name, out_size);
+    close(folder);
+    if (file < 0)
+        return NULL;
+    void *data = read_whole(file, *out_size);
+    close(file);
+    return data;
+}
+
 bool rnl_cache_read(rnl_hash key, void **out_payload, size_t *out_size)
 {
     char path[PATH_BYTES], name[64];
     size_t size = 0, offset;
     *out_payload = NULL;
     *out_size = 0;
-    int folder = open_folder(path, false);
-    if (folder < 0)
-        return false;
-    rnl_cache_file_name(key, name, sizeof name);
-    int file = open_file(folder, path, name, &size);
-    close(folder);
-    if (file < 0)
-        return false;
-    char *data = read_whole(file, size);
-    close(file);
+    rnl_cache_file_name(key, RNL_CACHE_SUFFIX, name, sizeof name);
+    char *data = read_named(name, path, &size);
     if (!data || !rnl_cache_unpack(data, size, key, &offset, out_size)) {
         rnl_free(data);
         return false;
@@ -183,13 +191,25 @@ bool rnl_cache_read(rnl_hash key, void **out_payload, size_t *out_size)
     return true;
 }
 
+bool rnl_cache_find_library(rnl_hash key, char *out_path, size_t capacity)
+{
+    char path[PATH_BYTES], name[64];
+    size_t size = 0;
+    rnl_cache_file_name(key, RNL_CACHE_LIBRARY_SUFFIX, name, sizeof name);
+    void *data = read_named(name, path, &size);
+    const bool is_sound = data && rnl_cache_check_library(data, size, key) &&
+                          snprintf(out_path, capacity, "%s/%s", path, name) < (int)capacity;
+    rnl_free(data);
+    return is_sound;
+}
+
 bool rnl_cache_has_file(rnl_hash key)
 {
     char path[PATH_BYTES], name[64];
     int folder = open_folder(path, false);
     if (folder < 0)
         return false;
-    rnl_cache_file_name(key, name, sizeof name);
+    rnl_cache_file_name(key, RNL_CACHE_SUFFIX, name, sizeof name);
     const bool found = faccessat(folder, name, F_OK, 0) == 0;
     close(folder);
     return found;
@@ -205,7 +225,9 @@ static uint64_t max_bytes(void)
     return value > UINT64_MAX >> 20 ? UINT64_MAX : (uint64_t)value << 20;
 }
 
-void rnl_cache_write(rnl_hash key, const void *payload, size_t size)
+typedef rnl_status pack_fn(rnl_hash key, const void *payload, size_t size, void **out_file, size_t *out_file_size);
+
+static void write_packed(rnl_hash key, const char *suffix, pack_fn *pack, const void *payload, size_t size)
 {
     char path[PATH_BYTES], name[64], file_path[PATH_BYTES + 64];
     void *file;
@@ -216,14 +238,24 @@ void rnl_cache_write(rnl_hash key, const void *payload, size_t size)
     if (folder < 0)
         return;
     close(folder);
-    rnl_cache_file_name(key, name, sizeof name);
+    rnl_cache_file_name(key, suffix, name, sizeof name);
     snprintf(file_path, sizeof file_path, "%s/%s", path, name);
-    rnl_status status = rnl_cache_pack(key, payload, size, &file, &file_size);
+    rnl_status status = pack(key, payload, size, &file, &file_size);
     if (status == RNL_OK)
         status = rnl_file_replace(file_path, file, file_size);
     if (status != RNL_OK)
         refuse(path, false, rnl_last_error()->message);
     rnl_free(file);
+}
+
+void rnl_cache_write(rnl_hash key, const void *payload, size_t size)
+{
+    write_packed(key, RNL_CACHE_SUFFIX, rnl_cache_pack, payload, size);
+}
+
+void rnl_cache_write_library(rnl_hash key, const void *library, size_t size)
+{
+    write_packed(key, RNL_CACHE_LIBRARY_SUFFIX, rnl_cache_pack_library, library, size);
 }
 
 /* ---- The limit on its size ---- */
@@ -250,8 +282,9 @@ static bool ends_with(const char *text, const char *end)
 static rnl_status add_entry(listing *list, int folder, const char *name)
 {
     struct stat info;
-    bool ours = ends_with(name, RNL_CACHE_SUFFIX),
-         unfinished = strstr(name, RNL_CACHE_SUFFIX ".") && ends_with(name, ".tmp");
+    bool ours = ends_with(name, RNL_CACHE_SUFFIX) || ends_with(name, RNL_CACHE_LIBRARY_SUFFIX),
+         unfinished = (strstr(name, RNL_CACHE_SUFFIX ".") || strstr(name, RNL_CACHE_LIBRARY_SUFFIX ".")) &&
+                      ends_with(name, ".tmp");
     if ((!ours && !unfinished) || strlen(name) >= sizeof list->items->name ||
         fstatat(folder, name, &info, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(info.st_mode))
         return RNL_OK;

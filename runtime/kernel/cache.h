@@ -13,6 +13,7 @@
 #define RNL_CACHE_HEADER_BYTES 40u
 #define RNL_CACHE_HASH_BYTES 16u
 #define RNL_CACHE_SUFFIX ".rnlprog"
+#define RNL_CACHE_LIBRARY_SUFFIX ".rnllib"
 
 /* False when the cache is off, or was found unusable for writing. */
 bool rnl_cache_is_on(void);
@@ -22,6 +23,12 @@ bool rnl_cache_read(rnl_hash key, void **out_payload, size_t *out_size);
 bool rnl_cache_has_file(rnl_hash key);
 /* Replaces the file for `key`. */
 void rnl_cache_write(rnl_hash key, const void *payload, size_t size);
+/*
+ * Libraries, for the system's loader: it wants a file that begins with them, so key and hash are behind. The path is
+ * that of a sound one.
+ */
+bool rnl_cache_find_library(rnl_hash key, char *out_path, size_t capacity);
+void rnl_cache_write_library(rnl_hash key, const void *library, size_t size);
 /* Deletes the oldest files until the folder is within RUNNEL_CACHE_MAX_MB (512), and what writers that died left. */
 void rnl_cache_trim(void);
 
@@ -30,7 +37,11 @@ bool rnl_cache_unpack(const void *file, size_t file_size, rnl_hash key, size_t *
 /* The whole file around a payload; freed with rnl_free(). */
 RNL_NODISCARD rnl_status rnl_cache_pack(rnl_hash key, const void *payload, size_t size, void **out_file,
                                         size_t *out_file_size);
+/* The same around a library. */
+bool rnl_cache_check_library(const void *file, size_t file_size, rnl_hash key);
+RNL_NODISCARD rnl_status rnl_cache_pack_library(rnl_hash key, const void *library, size_t size, void **out_file,
+                                                size_t *out_file_size);
 /* The file's name in the cache folder. */
-void rnl_cache_file_name(rnl_hash key, char *out_name, size_t capacity);
+void rnl_cache_file_name(rnl_hash key, const char *suffix, char *out_name, size_t capacity);
 
 #endif

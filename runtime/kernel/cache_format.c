@@ -69,9 +69,41 @@ bool rnl_cache_unpack(const void *file, size_t file_size, rnl_hash key, size_t *
     return true;
 }
 
-void rnl_cache_file_name(rnl_hash key, char *out_name, size_t capacity)
+#define LIBRARY_END (2 * RNL_CACHE_HASH_BYTES)
+
+rnl_status rnl_cache_pack_library(rnl_hash key, const void *library, size_t size, void **out_file,
+                                  size_t *out_file_size)
 {
-    snprintf(out_name, capacity, "%016" PRIx64 "%016" PRIx64 RNL_CACHE_SUFFIX, key.high, key.low);
+    size_t total;
+    unsigned char *file;
+    *out_file = NULL;
+    *out_file_size = 0;
+    if (!rnl_size_add(size, LIBRARY_END, &total))
+        return FAIL(RNL_RESOURCE_EXHAUSTED, "a library of %zu bytes is too large to keep", size);
+    TRY(rnl_alloc(total, 1, &file));
+    if (size)
+        memcpy(file, library, size);
+    put_hash(file + size, key);
+    put_hash(file + size + RNL_CACHE_HASH_BYTES, rnl_hash_bytes(file, size + RNL_CACHE_HASH_BYTES));
+    *out_file = file;
+    *out_file_size = total;
+    return RNL_OK;
+}
+
+bool rnl_cache_check_library(const void *file, size_t file_size, rnl_hash key)
+{
+    const unsigned char *bytes = file;
+    unsigned char end[LIBRARY_END];
+    if (file_size < LIBRARY_END)
+        return false;
+    put_hash(end, key);
+    put_hash(end + RNL_CACHE_HASH_BYTES, rnl_hash_bytes(bytes, file_size - RNL_CACHE_HASH_BYTES));
+    return memcmp(bytes + file_size - LIBRARY_END, end, LIBRARY_END) == 0;
+}
+
+void rnl_cache_file_name(rnl_hash key, const char *suffix, char *out_name, size_t capacity)
+{
+    snprintf(out_name, capacity, "%016" PRIx64 "%016" PRIx64 "%s", key.high, key.low, suffix);
 }
 
 /* ---- A caller's program: the binary, the reflection, its length in 8 bytes ---- */

@@ -65,16 +65,21 @@ rnl_status rnl_program_get_text(const rnl_program *program, rnl_text *out_source
     return out_source->status;
 }
 
-bool rnl_program_is_on_disk(const rnl_program *program)
+rnl_status rnl_program_get_key(const rnl_program *program, rnl_hash *out_key)
 {
     rnl_text source = {0}, options = {0};
-    rnl_hash key;
-    const bool is_there = rnl_cache_is_on() && rnl_program_get_text(program, &source, &options) == RNL_OK &&
-                          rnl_program_cache_key(program->registry->device, source.data, options.data, &key) == RNL_OK &&
-                          rnl_cache_has_file(key);
+    rnl_status status = rnl_program_get_text(program, &source, &options);
+    if (status == RNL_OK)
+        status = rnl_program_cache_key(program->registry->device, source.data, options.data, out_key);
     rnl_text_free(&source);
     rnl_text_free(&options);
-    return is_there;
+    return status;
+}
+
+bool rnl_program_is_on_disk(const rnl_program *program)
+{
+    rnl_hash key;
+    return rnl_cache_is_on() && rnl_program_get_key(program, &key) == RNL_OK && rnl_cache_has_file(key);
 }
 
 rnl_status rnl_program_get_binary(cl_program program, void **out_binary, size_t *out_size)

@@ -22,6 +22,7 @@ static void free_program(rnl_program *program)
     rnl_free(program->reflection);
     rnl_free(program->log);
     rnl_free(program->failure);
+    rnl_program_free_functions(program);
     rnl_free(program);
 }
 
@@ -172,6 +173,8 @@ static rnl_status build_now(rnl_program *program)
     pthread_mutex_unlock(&registry->lock);
     rnl_status status = rnl_program_compile(program, &built);
     pthread_mutex_lock(&registry->lock);
+    if (program->from_cache) /* counted when it was left */
+        atomic_fetch_sub(&registry->device->programs_loaded, 1);
     program->program = built.program;
     program->cache_key = built.key;
     program->from_cache = built.from_cache;
@@ -209,6 +212,16 @@ rnl_status rnl_program_build(rnl_program *program)
         status = build_now(program);
     pthread_mutex_unlock(&program->registry->lock);
     return status;
+}
+
+void rnl_program_leave(rnl_program *program)
+{
+    pthread_mutex_lock(&program->registry->lock);
+    if (program->state == PROGRAM_DECLARED && !program->from_cache) {
+        program->from_cache = true;
+        atomic_fetch_add(&program->registry->device->programs_loaded, 1);
+    }
+    pthread_mutex_unlock(&program->registry->lock);
 }
 
 bool rnl_program_is_built(const rnl_program *program)

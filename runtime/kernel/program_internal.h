@@ -25,6 +25,9 @@ struct rnl_program {
     char *reflection, *log;          /* of a caller's program; NULL when there is none */
     rnl_error *failure;              /* of the last build, for those who waited for it */
     unsigned failures;
+    struct rnl_program_function *functions; /* kernel/team_functions.c; under the registry's lock */
+    rnl_hash library_key;                   /* of what it would be built from, once `has_library_key` */
+    bool has_library_key;
 };
 
 struct rnl_program_registry {
@@ -42,8 +45,13 @@ RNL_NODISCARD rnl_status rnl_program_registry_get(rnl_device *device, struct rnl
 
 /* What the driver compiles, and how. */
 RNL_NODISCARD rnl_status rnl_program_get_text(const rnl_program *program, rnl_text *out_source, rnl_text *out_options);
+/* Of what it would be built from now. */
+RNL_NODISCARD rnl_status rnl_program_get_key(const rnl_program *program, rnl_hash *out_key);
 /* The disk cache has a file for it, sound or not. */
 bool rnl_program_is_on_disk(const rnl_program *program);
+
+/* Its functions are there without it. Under the registry's lock. */
+void rnl_program_free_functions(rnl_program *program);
 
 /* What building gives. */
 typedef struct rnl_compiled {

@@ -158,6 +158,7 @@ static void free_team(rnl_team *team)
     if (team->arrive)
         clReleaseKernel(team->arrive);
     rnl_team_free_calls(team);
+    rnl_team_free_libraries(team);
     if (team->memory)
         clReleaseMemObject(team->memory);
     pthread_mutex_destroy(&team->lock);

@@ -17,8 +17,12 @@
 #define RUNNEL_KERNEL_TEAM_H
 
 #include "device/stream.h"
+#include "kernel/program.h"
 
-struct rnl_call_context; /* kernel/team_calls.h */
+/* A kernel's function in the driver's code (kernel/team_calls.h). */
+struct rnl_call_context;
+typedef void (*rnl_call_function)(void **arguments, struct rnl_call_context *context, uint64_t x, uint64_t y,
+                                  uint64_t z);
 
 /* What a kernel is given: memory, which may be none, or a value. */
 typedef struct rnl_team_arg {
@@ -31,14 +35,15 @@ typedef struct rnl_team_arg {
 
 /* A kernel object of ours. */
 typedef struct rnl_team_kernel {
-    cl_kernel object;
+    cl_kernel object; /* NULL: not made yet, and rnl_team_call alone takes it */
+    rnl_program *program;
     const char *name;
-    bool has_local;                                                                     /* memory of a work-group */
-    bool is_known;                                                                      /* it was asked where its … */
-    void (*function)(void **, struct rnl_call_context *, uint64_t, uint64_t, uint64_t); /* … is; NULL: not found */
-    bool waits;        /* it was compiled with rnl_team_define's: has two arguments more */
-    cl_uint first_arg; /* of those */
-    size_t widest;     /* groups in a dimension of the widest range that was launched as a whole */
+    bool has_local;             /* memory of a work-group */
+    bool is_known;              /* it was asked where its … */
+    rnl_call_function function; /* … is; NULL: not found */
+    bool waits;                 /* it was compiled with rnl_team_define's: has two arguments more */
+    cl_uint first_arg;          /* of those */
+    size_t widest;              /* groups in a dimension of the widest range that was launched as a whole */
     enum { RNL_TEAM_UNSET, RNL_TEAM_ALONE, RNL_TEAM_TOGETHER } set; /* what they were set for last */
 } rnl_team_kernel;
 
@@ -53,6 +58,14 @@ const char *rnl_team_define(const rnl_device *device, const char *file);
  * and once more for others, which a team's parts have. 0 where there is no team, or nobody has asked for it yet.
  */
 size_t rnl_team_offset(const rnl_device *device, const rnl_range *range);
+
+/*
+ * A kernel's function without its program, where the device's team may call it: known in this process, or kept on disk
+ * by one before. NULL where it is not, or where there is no team (yet).
+ */
+rnl_call_function rnl_team_get_function(rnl_device *device, rnl_program *program, const char *kernel);
+/* Whether the team of this device, if there is one (yet), collects launches of such a range of a kernel that waits. */
+bool rnl_team_collects(const rnl_device *device, const rnl_range *range);
 
 /* RUNNEL_TEAM's value, read anew each time. */
 typedef enum rnl_team_wish { RNL_TEAM_AS_MEASURED, RNL_TEAM_OFF, RNL_TEAM_ON } rnl_team_wish;
@@ -90,6 +103,14 @@ RNL_NODISCARD rnl_status rnl_team_leave_out(rnl_team_kernel *kernel);
 
 /* Waits until the team's threads have done with its kernels; nothing is launched meanwhile. */
 void rnl_team_rest(rnl_device *device);
+/* How long a team's threads slept, waiting for each other: since when, and then as a part of the time of all but one.
+ */
+typedef struct rnl_team_mark {
+    uint64_t cycles, slept;
+} rnl_team_mark;
+RNL_API rnl_team_mark rnl_team_set_mark(const rnl_device *device);
+RNL_API double rnl_team_slept(const rnl_device *device, const rnl_team_mark *since);
+
 /* Whether the device has a team; makes it first. */
 RNL_API bool rnl_device_has_team(rnl_device *device);
 /* That it took so far; and those of them that were collected. */

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kernel/team_calls.h"
 
-#include "base/memory.h"
 #include "kernel/memory_address.h"
-#include <dlfcn.h>
 #include <sched.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -92,47 +89,6 @@ void rnl_team_free_calls(rnl_team *team)
         next = it->next;
         free(it);
     }
-    for (size_t i = 0; i < team->library_count; i++)
-        dlclose(team->libraries[i]);
-    rnl_free(team->libraries);
-}
-
-/* ---- functions ------------------------------------------------------------------------------------------------- */
-
-/* pocl unloads what it has not run for some time. */
-static bool keep_library(rnl_team *team, void *library)
-{
-    for (size_t i = 0; i < team->library_count; i++)
-        if (team->libraries[i] == library) {
-            dlclose(library);
-            return true;
-        }
-    if (rnl_grow(&team->libraries, &team->library_capacity, team->library_count + 1, sizeof *team->libraries)) {
-        dlclose(library);
-        return false;
-    }
-    team->libraries[team->library_count++] = library;
-    return true;
-}
-
-rnl_call_function rnl_team_find_function(rnl_team *team, const char *kernel)
-{
-    char symbol[256];
-    uintptr_t place;
-    Dl_info info;
-    rnl_call_function function = NULL;
-    memcpy(&place, &team->words[RNL_TEAM_WHERE], sizeof place);
-    if (place == 0 || !dladdr((void *)place, &info) || !info.dli_fname ||
-        snprintf(symbol, sizeof symbol, "_pocl_kernel_%s_workgroup", kernel) >= (int)sizeof symbol)
-        return NULL;
-    void *library = dlopen(info.dli_fname, RTLD_NOLOAD | RTLD_LAZY);
-    if (!library)
-        return NULL;
-    void *found = dlsym(library, symbol);
-    if (!keep_library(team, library) || !found)
-        return NULL;
-    memcpy(&function, &found, sizeof function);
-    return function;
 }
 
 /* ---- adding ---------------------------------------------------------------------------------------------------- */
@@ -330,7 +286,7 @@ void rnl_team_try_calls(rnl_team *team)
                                  {.value = &wanted, .bytes = sizeof wanted},
                                  {.value = &turns, .bytes = sizeof turns},
                                  {.value = (const void *)&results, .bytes = sizeof results}};
-    const rnl_call_function function = rnl_team_find_function(team, "team_try");
+    const rnl_call_function function = rnl_team_find_function(team, NULL, "team_try");
     if (!function)
         return;
     memset(results, 0, team->threads * sizeof *results);

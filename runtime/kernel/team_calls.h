@@ -17,11 +17,9 @@
 typedef struct rnl_call_context {
     uint64_t groups[3], offset[3], local[3], others[8];
 } rnl_call_context;
-typedef void (*rnl_call_function)(void **arguments, struct rnl_call_context *context, uint64_t x, uint64_t y,
-                                  uint64_t z);
 
-/* Where a launch of this kernel told to be, in team->words: its function, or NULL. */
-rnl_call_function rnl_team_find_function(rnl_team *team, const char *kernel);
+/* Where a launch of this kernel told to be, in team->words: its function, or NULL. With `program` it is kept. */
+rnl_call_function rnl_team_find_function(rnl_team *team, rnl_program *program, const char *kernel);
 /* With the team alone with its threads, the trial kernel having told where it is: sets team->calls. */
 void rnl_team_try_calls(rnl_team *team);
 
@@ -42,5 +40,6 @@ RNL_NODISCARD rnl_status rnl_team_flush(rnl_team *team);
 void rnl_team_start_small(rnl_team *team);
 /* The queues are empty. */
 void rnl_team_free_calls(rnl_team *team);
+void rnl_team_free_libraries(rnl_team *team);
 
 #endif

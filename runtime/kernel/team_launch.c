@@ -7,6 +7,7 @@
 #include <string.h>
 
 #define MOST_WAITING (1u << 20) /* groups of a launch: the counter's numbers are far less than half of it apart */
+#define MOST_CALLED 65534u      /* along a dimension, where pocl compiles anew for more */
 
 /* ---- in and out ------------------------------------------------------------------------------------------------ */
 
@@ -138,12 +139,30 @@ static uint64_t processor_clock(void)
 #endif
 }
 
+static uint64_t slept_cycles(const rnl_team *team)
+{
+    uint64_t slept = 0;
+    __atomic_load((const uint64_t *)(const void *)&team->words[2], &slept, __ATOMIC_RELAXED);
+    return slept;
+}
+
+rnl_team_mark rnl_team_set_mark(const rnl_device *device)
+{
+    return (rnl_team_mark){.cycles = processor_clock(), .slept = device->team ? slept_cycles(device->team) : 0};
+}
+
+double rnl_team_slept(const rnl_device *device, const rnl_team_mark *since)
+{
+    const rnl_team_mark now = rnl_team_set_mark(device);
+    if (!device->team || device->team->threads == 1 || now.cycles <= since->cycles)
+        return 0;
+    return (double)(now.slept - since->slept) / (double)(now.cycles - since->cycles) / (device->team->threads - 1);
+}
+
 /* Of a launch that is waited for, on average since the last look. With the lock; what it sees is some launches old. */
 static double slept_ns(rnl_team *team)
 {
-    const uint64_t now_ns = rnl_clock_ns(), now = processor_clock();
-    uint64_t slept = 0;
-    __atomic_load((const uint64_t *)(const void *)&team->words[2], &slept, __ATOMIC_RELAXED);
+    const uint64_t now_ns = rnl_clock_ns(), now = processor_clock(), slept = slept_cycles(team);
     const double ns = (double)(now_ns - team->looked_ns), cycles = (double)(now - team->looked_cycles);
     const double mean = (double)(slept - team->slept_cycles) / team->launched / (team->threads - 1);
     team->looked_ns = now_ns;
@@ -227,15 +246,20 @@ static rnl_status enqueue_parts(const rnl_team *team, cl_kernel kernel, const rn
 }
 
 /* Its groups wait for what was enqueued before, and are waited for. */
-static rnl_status launch_waiting(rnl_team *team, rnl_team_kernel *kernel, const rnl_range *range, cl_event *event)
+static rnl_status set_together(const rnl_team *team, rnl_team_kernel *kernel)
 {
-    TRY(rnl_team_flush(team));
     const cl_uint wanted = team->wanted;
-    size_t left = rnl_team_groups(range);
     if (kernel->set != RNL_TEAM_TOGETHER)
         TRY(CL(clSetKernelArg(kernel->object, kernel->first_arg, sizeof team->memory, &team->memory)));
     kernel->set = RNL_TEAM_TOGETHER;
-    TRY(CL(clSetKernelArg(kernel->object, kernel->first_arg + 1, sizeof wanted, &wanted)));
+    return CL(clSetKernelArg(kernel->object, kernel->first_arg + 1, sizeof wanted, &wanted));
+}
+
+static rnl_status launch_waiting(rnl_team *team, rnl_team_kernel *kernel, const rnl_range *range, cl_event *event)
+{
+    TRY(rnl_team_flush(team));
+    size_t left = rnl_team_groups(range);
+    TRY(set_together(team, kernel));
     const uint32_t groups = (uint32_t)left;
     const rnl_status status = enqueue_parts(team, kernel->object, range, event, &left);
     team->wanted += groups;
@@ -243,19 +267,52 @@ static rnl_status launch_waiting(rnl_team *team, rnl_team_kernel *kernel, const 
     return status;
 }
 
-/* … and tell where their kernel's function is, for which all that is enqueued ends. */
-static rnl_status launch_telling(rnl_team *team, rnl_team_kernel *kernel, const rnl_range *range, cl_event *event)
+/*
+ * pocl (3.1) keeps what it made of a kernel by the widest range so far, and takes the newest for that of any: several
+ * that come to it with narrow parts first would make it fail.
+ */
+static bool has_been_wider(const rnl_team_kernel *kernel, const rnl_range *range)
 {
+    for (uint32_t d = 0; d < range->dimensions; d++)
+        if (rnl_team_groups_along(range, d) > kernel->widest)
+            return false;
+    return true;
+}
+
+void rnl_team_note_whole(rnl_team_kernel *kernel, const rnl_range *range)
+{
+    for (uint32_t d = 0; d < range->dimensions; d++)
+        if (rnl_team_groups_along(range, d) > kernel->widest)
+            kernel->widest = rnl_team_groups_along(range, d);
+}
+
+/* As a whole, on the stream's queue, on which nothing is but what the team's wait for. */
+static rnl_status launch_whole(rnl_stream *stream, rnl_team_kernel *kernel, const rnl_range *range, cl_event *event)
+{
+    const size_t offset[3] = {RNL_TEAM_FIRST_ID, 0, 0};
+    TRY(set_together(stream->team, kernel));
+    TRY(CL(clEnqueueNDRangeKernel(stream->queue, kernel->object, range->dimensions, offset, range->global, range->local,
+                                  0, NULL, event)));
+    stream->team->wanted += (uint32_t)rnl_team_groups(range);
+    rnl_team_note_whole(kernel, range);
+    return CL(clFinish(stream->queue));
+}
+
+/* … and tell where their kernel's function is, for which all that is enqueued ends. */
+static rnl_status launch_telling(rnl_stream *stream, rnl_team_kernel *kernel, const rnl_range *range, cl_event *event)
+{
+    rnl_team *team = stream->team;
     TRY(rnl_team_flush(team));
     rnl_team_finish(team);
     team->words[RNL_TEAM_TELL] = 1;
     memset(&team->words[RNL_TEAM_WHERE], 0, sizeof(uint64_t));
-    const rnl_status status = launch_waiting(team, kernel, range, event);
+    const rnl_status status = has_been_wider(kernel, range) ? launch_waiting(team, kernel, range, event)
+                                                            : launch_whole(stream, kernel, range, event);
     rnl_team_finish(team);
     team->words[RNL_TEAM_TELL] = 0;
     if (status != RNL_OK)
         return status;
-    kernel->function = rnl_team_find_function(team, kernel->name);
+    kernel->function = rnl_team_find_function(team, kernel->program, kernel->name);
     kernel->is_known = true;
     return RNL_OK;
 }
@@ -284,32 +341,32 @@ static rnl_status launch_between(rnl_team *team, rnl_team_kernel *kernel, const 
     return status == RNL_OK ? arrival : status;
 }
 
-/*
- * pocl (3.1) keeps what it made of a kernel by the widest range so far, and takes the newest for that of any: several
- * that come to it with narrow parts first would make it fail.
- */
-static bool has_been_wider(const rnl_team_kernel *kernel, const rnl_range *range)
-{
-    for (uint32_t d = 0; d < range->dimensions; d++)
-        if (rnl_team_groups_along(range, d) > kernel->widest)
-            return false;
-    return true;
-}
-
-void rnl_team_note_whole(rnl_team_kernel *kernel, const rnl_range *range)
-{
-    for (uint32_t d = 0; d < range->dimensions; d++)
-        if (rnl_team_groups_along(range, d) > kernel->widest)
-            kernel->widest = rnl_team_groups_along(range, d);
-}
-
 /* Work-items of one group would each count. */
-static bool can_wait(const rnl_team_kernel *kernel, const rnl_range *range)
+static bool can_wait(const rnl_range *range)
 {
     size_t items = 1;
     for (uint32_t d = 0; d < range->dimensions; d++)
         items *= range->local[d];
-    return kernel->waits && items == 1 && rnl_team_groups(range) <= MOST_WAITING;
+    return items == 1 && rnl_team_groups(range) <= MOST_WAITING;
+}
+
+static bool can_call(const rnl_range *range)
+{
+    for (uint32_t d = 0; d < range->dimensions; d++)
+        if (rnl_team_groups_along(range, d) > MOST_CALLED)
+            return false;
+    return rnl_team_can_cut(range) && can_wait(range);
+}
+
+bool rnl_team_collects(const rnl_device *device, const rnl_range *range)
+{
+    return atomic_load(&device->team_is_known) && device->team && device->team->calls && can_call(range);
+}
+
+/* It waits, and is to be asked where its function is. */
+static bool can_tell(const rnl_team *team, const rnl_team_kernel *kernel, const rnl_range *range)
+{
+    return team->calls && kernel->waits && !kernel->is_known && !kernel->has_local && kernel->name && can_call(range);
 }
 
 /* Where the stream is inside, or enters now, with the lock until end_launch. */
@@ -325,12 +382,12 @@ static rnl_status begin_launch(rnl_stream *stream, bool *out_inside)
     return RNL_OK;
 }
 
-static rnl_status launch(rnl_team *team, rnl_team_kernel *kernel, const rnl_range *range, cl_event *event)
+static rnl_status launch(rnl_stream *stream, rnl_team_kernel *kernel, const rnl_range *range, cl_event *event)
 {
-    if (!can_wait(kernel, range))
-        return launch_between(team, kernel, range, event);
-    const bool asks = team->calls && !kernel->is_known && !kernel->has_local && kernel->name;
-    return asks ? launch_telling(team, kernel, range, event) : launch_waiting(team, kernel, range, event);
+    if (can_tell(stream->team, kernel, range))
+        return launch_telling(stream, kernel, range, event);
+    return kernel->waits && can_wait(range) ? launch_waiting(stream->team, kernel, range, event)
+                                            : launch_between(stream->team, kernel, range, event);
 }
 
 static rnl_status end_launch(rnl_stream *stream, rnl_team *team, rnl_status status)
@@ -351,19 +408,19 @@ rnl_status rnl_team_launch(rnl_stream *stream, rnl_team_kernel *kernel, const rn
 {
     rnl_team *team = stream->team;
     *out_taken = false;
-    if (!team || stream->event || !rnl_team_can_cut(range) || !has_been_wider(kernel, range))
+    if (!team || stream->event || !rnl_team_can_cut(range) ||
+        !(has_been_wider(kernel, range) || can_tell(team, kernel, range)))
         return RNL_OK;
     TRY(begin_launch(stream, out_taken));
     if (!*out_taken)
         return RNL_OK;
     cl_event *event = rnl_stream_begin_launch(stream);
-    return end_launch(stream, team, rnl_stream_end(stream, launch(team, kernel, range, event)));
+    return end_launch(stream, team, rnl_stream_end(stream, launch(stream, kernel, range, event)));
 }
 
 bool rnl_team_may_call(const rnl_stream *stream, const rnl_team_kernel *kernel, const rnl_range *range)
 {
-    return stream->team && kernel->function && !stream->event && !stream->track && rnl_team_can_cut(range) &&
-           has_been_wider(kernel, range) && can_wait(kernel, range);
+    return stream->team && kernel->function && !stream->event && !stream->track && can_call(range);
 }
 
 rnl_status rnl_team_call(rnl_stream *stream, rnl_team_kernel *kernel, const rnl_range *range, const rnl_team_arg *args,

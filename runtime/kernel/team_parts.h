@@ -40,7 +40,7 @@ struct rnl_team {
     uint32_t enough;   /* of them, to be enqueued */
     struct rnl_team_batch *batch, *free_batches; /* those that are being collected; NULL: none */
     pthread_mutex_t batches_lock;                /* of the free ones */
-    void **libraries;                            /* which they call, kept from being unloaded */
+    void **libraries;                            /* of functions, kept from being unloaded; with the lock */
     size_t library_count, library_capacity;
     _Alignas(64) uint32_t words[RNL_TEAM_WORDS]; /* clkernels/team.clh */
 };

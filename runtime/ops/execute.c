@@ -7,6 +7,8 @@
 #include "ops/gemm.h"
 #include <string.h>
 
+#define MOSTLY 8u /* all but one in so many */
+
 /* What an argument was set to last, for those that are passed by value. */
 typedef struct set_value {
     uint32_t size_bytes; /* 0: not known */
@@ -16,7 +18,7 @@ typedef struct set_value {
 typedef struct set_entry {
     rnl_program *program;
     const char *name;
-    cl_kernel kernel;
+    cl_kernel kernel; /* NULL: not made yet, nor what is behind */
     rnl_team_kernel team;
     size_t max_group, fixed_group; /* work-items; fixed by the kernel's source, else 0 */
     size_t static_local;           /* bytes, asked before any argument is set */
@@ -46,7 +48,8 @@ void rnl_kernel_set_release(rnl_kernel_set *set)
     if (!set)
         return;
     for (size_t i = 0; i < set->count; ++i) {
-        clReleaseKernel(set->entries[i].kernel);
+        if (set->entries[i].kernel)
+            clReleaseKernel(set->entries[i].kernel);
         rnl_free(set->entries[i].values);
     }
     rnl_free(set->entries);
@@ -54,28 +57,65 @@ void rnl_kernel_set_release(rnl_kernel_set *set)
     rnl_free(set);
 }
 
+static bool may_be_called(const rnl_device *device, const rnl_step *step)
+{
+    return step->kind == RNL_STEP_KERNEL && step->may_be_cut && step->waits && rnl_team_collects(device, &step->range);
+}
+
+static rnl_call_function find_function(rnl_device *device, const rnl_step *step)
+{
+    return may_be_called(device, step) ? rnl_team_get_function(device, step->program, step->kernel) : NULL;
+}
+
+bool rnl_steps_need(const rnl_step_list *list, const rnl_program *program)
+{
+    for (size_t i = 0; i < list->step_count; ++i)
+        if (list->steps[i].kind == RNL_STEP_KERNEL && list->steps[i].program == program &&
+            !find_function(list->device, &list->steps[i]))
+            return true;
+    return false;
+}
+
+bool rnl_steps_are_collected(const rnl_step_list *list)
+{
+    size_t collected = 0;
+    for (size_t i = 0; i < list->step_count; ++i)
+        collected += may_be_called(list->device, &list->steps[i]);
+    return collected * MOSTLY >= list->step_count * (MOSTLY - 1);
+}
+
 static rnl_status add_entry(rnl_kernel_set *set, const rnl_step *step, set_entry **out_entry)
 {
-    rnl_status status = RNL_OK;
-    set_entry entry = {.program = step->program, .name = step->kernel, .value_count = step->arg_count};
     TRY(rnl_grow(&set->entries, &set->capacity, set->count + 1, sizeof *set->entries));
-    TRY(rnl_program_create_kernel(step->program, step->kernel, &entry.kernel));
-    GOTO(rnl_kernel_max_group(set->device, entry.kernel, &entry.max_group));
-    GOTO(rnl_kernel_fixed_group(set->device, entry.kernel, &entry.fixed_group));
-    GOTO(rnl_kernel_static_local(set->device, entry.kernel, &entry.static_local));
-    GOTO(rnl_alloc(step->arg_count, sizeof *entry.values, &entry.values));
-    entry.team = (rnl_team_kernel){.object = entry.kernel,
-                                   .waits = step->waits,
-                                   .first_arg = step->arg_count,
-                                   .name = step->kernel,
-                                   .has_local = entry.static_local > 0};
-    set->entries[set->count] = entry;
-    *out_entry = &set->entries[set->count++];
+    set_entry *entry = &set->entries[set->count++];
+    *entry = (set_entry){.program = step->program, .name = step->kernel, .value_count = step->arg_count};
+    entry->team = (rnl_team_kernel){.program = step->program,
+                                    .waits = step->waits,
+                                    .first_arg = step->arg_count,
+                                    .name = step->kernel,
+                                    .function = find_function(set->device, step)};
+    entry->team.is_known = entry->team.function != NULL;
+    *out_entry = entry;
+    return RNL_OK;
+}
+
+/* The driver's object, which a launch that the team calls does without. */
+static rnl_status make_object(const rnl_kernel_set *set, set_entry *entry)
+{
+    rnl_status status = RNL_OK;
+    cl_kernel kernel = NULL;
+    if (entry->kernel)
+        return RNL_OK;
+    TRY(rnl_program_create_kernel(entry->program, entry->name, &kernel));
+    GOTO(rnl_kernel_max_group(set->device, kernel, &entry->max_group));
+    GOTO(rnl_kernel_fixed_group(set->device, kernel, &entry->fixed_group));
+    GOTO(rnl_kernel_static_local(set->device, kernel, &entry->static_local));
+    GOTO(rnl_alloc(entry->value_count, sizeof *entry->values, &entry->values));
+    entry->team.has_local = entry->static_local > 0;
+    entry->kernel = entry->team.object = kernel;
 done:
-    if (status) {
-        clReleaseKernel(entry.kernel);
-        rnl_free(entry.values);
-    }
+    if (status)
+        clReleaseKernel(kernel);
     return status;
 }
 
@@ -230,12 +270,13 @@ static rnl_status enqueue_kernel(rnl_stream *stream, rnl_kernel_set *set, const 
 {
     set_entry *entry = NULL;
     TRY(find_entry(set, step, &entry));
-    const rnl_range range = fit_range(set->device, &step->range, entry);
     bool is_taken = false;
-    if (step->may_be_cut && rnl_team_may_call(stream, &entry->team, &range))
-        TRY(call_kernel(stream, entry, list, step, &range, slots, slot_count, &is_taken));
+    if (step->may_be_cut && rnl_team_may_call(stream, &entry->team, &step->range))
+        TRY(call_kernel(stream, entry, list, step, &step->range, slots, slot_count, &is_taken));
     if (is_taken)
         return RNL_OK;
+    TRY(make_object(set, entry));
+    const rnl_range range = fit_range(set->device, &step->range, entry);
     TRY(set_args(entry, list, step, slots, slot_count));
     TRY(check_once(set->device, entry, &range));
     rnl_stream_call_kernel(stream, step->kernel);

@@ -13,6 +13,14 @@ RNL_API RNL_NODISCARD rnl_status rnl_kernel_set_create(rnl_device *device, rnl_k
 RNL_API void rnl_kernel_set_release(rnl_kernel_set *set);
 
 /*
+ * Whether running these steps needs the driver's program. It does not where the device's team calls all that they name
+ * of it; a stream that keeps times, say, builds it then.
+ */
+RNL_API bool rnl_steps_need(const rnl_step_list *list, const rnl_program *program);
+/* Whether the device's team collects most of these launches. */
+RNL_API bool rnl_steps_are_collected(const rnl_step_list *list);
+
+/*
  * Where a slot lies: part of a buffer from offset_bytes on, aligned for every type. Parts are not sub-buffers: NVIDIA's
  * driver (580.159) crashes when overlapping ones are released in another order than the reverse of their creation.
  */

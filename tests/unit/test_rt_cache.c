@@ -53,7 +53,7 @@ static const char *path_of(rnl_hash of)
 {
     static char path[4096];
     char name[64];
-    rnl_cache_file_name(of, name, sizeof name);
+    rnl_cache_file_name(of, RNL_CACHE_SUFFIX, name, sizeof name);
     snprintf(path, sizeof path, "%s/%s", folder, name);
     return path;
 }
@@ -82,6 +82,38 @@ START_TEST(what_is_written_is_read)
     ck_assert(!is_there((rnl_hash){.low = key.low + 1, .high = key.high}));
     rnl_cache_write(key, payload, sizeof payload);
     ck_assert(is_there(key));
+    ck_assert_uint_eq(warnings, 0);
+}
+END_TEST
+
+/* A library, with what is behind it. */
+START_TEST(no_broken_library_passes)
+{
+    char path[4096];
+    void *file;
+    size_t size;
+    ck_assert(!rnl_cache_find_library(key, path, sizeof path));
+    rnl_cache_write_library(key, payload, sizeof payload);
+    ck_assert(rnl_cache_find_library(key, path, sizeof path));
+    ck_assert(!rnl_cache_find_library((rnl_hash){.low = key.low, .high = key.high ^ 1}, path, sizeof path));
+    ck_assert(!rnl_cache_find_library(key, path, 8)); /* no room for it */
+    ck_assert(rnl_cache_find_library(key, path, sizeof path));
+    test_ok(rnl_file_read(path, 1 << 20, &file, &size));
+    ck_assert_uint_eq(size, sizeof payload + 2 * RNL_CACHE_HASH_BYTES);
+    ck_assert_mem_eq(file, payload, sizeof payload);
+    for (size_t length = 0; length < size; length++) {
+        void *cut = malloc(length + 1); /* the sanitizers see a read past its end */
+        memcpy(cut, file, length);
+        ck_assert(!rnl_cache_check_library(cut, length, key));
+        free(cut);
+    }
+    for (size_t bit = 0; bit < 8 * size; bit++) {
+        ((unsigned char *)file)[bit / 8] ^= (unsigned char)(1 << bit % 8);
+        ck_assert(!rnl_cache_check_library(file, size, key));
+        ((unsigned char *)file)[bit / 8] ^= (unsigned char)(1 << bit % 8);
+    }
+    ck_assert(rnl_cache_check_library(file, size, key));
+    rnl_free(file);
     ck_assert_uint_eq(warnings, 0);
 }
 END_TEST
@@ -440,6 +472,7 @@ int main(void)
     TCase *test_case = tcase_create("cache");
     tcase_add_checked_fixture(test_case, start, stop);
     tcase_add_test(test_case, what_is_written_is_read);
+    tcase_add_test(test_case, no_broken_library_passes);
     tcase_add_test(test_case, no_truncation_passes);
     tcase_add_test(test_case, no_changed_bit_passes);
     tcase_add_test(test_case, nothing_longer_passes);
