@@ -17,6 +17,7 @@
 #define MOST_PLATFORMS 32
 #define MOST_DEVICES 64
 #define NAME_BYTES 512
+#define BUFFERS (1 + RNL_COMPILE_WRITTEN_3 - RNL_COMPILE_READ)
 #define SLACK_BYTES ((uint64_t)1 << 20) /* behind the largest buffer, and for what is smaller */
 
 /* ---- the message ---- */
@@ -80,7 +81,7 @@ typedef struct place {
     cl_device_id device;
     cl_context context;
     cl_command_queue queue;
-    cl_mem buffers[2]; /* RNL_COMPILE_READ, RNL_COMPILE_WRITTEN */
+    cl_mem buffers[BUFFERS]; /* from RNL_COMPILE_READ on */
     uint64_t buffer_bytes;
 } place;
 
@@ -129,7 +130,7 @@ static bool make_buffers(place *at, uint64_t bytes)
     if (bytes > SIZE_MAX - SLACK_BYTES)
         return false;
     const size_t mapped = bytes + SLACK_BYTES;
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < BUFFERS; i++) {
         cl_int code;
         void *pages = mmap(NULL, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         if (pages == MAP_FAILED)
@@ -151,7 +152,8 @@ static bool set_argument(reader *in, const place *at, cl_kernel kernel, cl_uint 
     const cl_mem none = NULL;
     const cl_mem *buffer = &none;
     uint64_t size = 0;
-    switch (take_number(in)) {
+    const uint64_t kind = take_number(in);
+    switch (kind) {
     case RNL_COMPILE_VALUE: {
         const char *bytes = take_text(in, &size);
         return !in->is_broken && clSetKernelArg(kernel, index, size, bytes) == CL_SUCCESS;
@@ -159,10 +161,10 @@ static bool set_argument(reader *in, const place *at, cl_kernel kernel, cl_uint 
     case RNL_COMPILE_NOTHING:
         break;
     case RNL_COMPILE_READ:
-        buffer = &at->buffers[0];
-        break;
     case RNL_COMPILE_WRITTEN:
-        buffer = &at->buffers[1];
+    case RNL_COMPILE_WRITTEN_2:
+    case RNL_COMPILE_WRITTEN_3:
+        buffer = &at->buffers[kind - RNL_COMPILE_READ];
         break;
     default:
         return false;

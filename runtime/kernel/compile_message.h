@@ -23,7 +23,9 @@ typedef enum rnl_compile_arg {
     RNL_COMPILE_VALUE,
     RNL_COMPILE_NOTHING, /* no buffer */
     RNL_COMPILE_READ,    /* a buffer of zeros */
-    RNL_COMPILE_WRITTEN  /* another */
+    RNL_COMPILE_WRITTEN, /* another; a kernel that keeps places in one must not find results there */
+    RNL_COMPILE_WRITTEN_2,
+    RNL_COMPILE_WRITTEN_3
 } rnl_compile_arg;
 
 #endif

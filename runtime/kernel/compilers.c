@@ -212,6 +212,8 @@ typedef struct work {
     uint64_t buffer_bytes;
     process processes[MOST_PROCESSES];
     uint32_t process_count;
+    const char *path;  /* of the worker */
+    uint32_t restarts; /* that are left */
 } work;
 
 /* False when none has anything to do. */
@@ -223,11 +225,18 @@ static bool is_busy(const work *all)
     return false;
 }
 
+/* One that died over a program gets a successor for the others. */
 static void feed(work *all)
 {
-    for (uint32_t i = 0; i < all->process_count && all->next < all->count; i++)
-        if (all->processes[i].id != 0 && all->processes[i].job == NO_JOB)
-            give(&all->processes[i], all->jobs, all->next++, all->buffer_bytes);
+    for (uint32_t i = 0; i < all->process_count && all->next < all->count; i++) {
+        process *it = &all->processes[i];
+        if (it->id == 0 && all->restarts > 0) {
+            all->restarts--;
+            start(it, all->path);
+        }
+        if (it->id != 0 && it->job == NO_JOB)
+            give(it, all->jobs, all->next++, all->buffer_bytes);
+    }
 }
 
 /* What a process did, or NO_JOB. One that is gone, or does not answer as it should, ends. */
@@ -313,6 +322,8 @@ rnl_status rnl_compilers_run(rnl_device *device, const rnl_compile_job *jobs, si
     if (wanted < 2 || !find_worker(path) || pthread_mutex_trylock(&running) != 0)
         return RNL_OK;
     const uint64_t span = rnl_trace_start();
+    all.path = path;
+    all.restarts = wanted;
     for (; all.process_count < wanted; all.process_count++)
         start(&all.processes[all.process_count], path);
     const rnl_status status = compile_all(&all, compiled, user);

@@ -9,9 +9,13 @@
 
 #define READ_NS 60000000u /* building a program that the driver finds on its disk takes less */
 
-static bool is_written(const rnl_step *step, uint32_t slot)
+static rnl_compile_arg kind_of(const rnl_step *step, uint32_t slot)
 {
-    return slot == step->write_slot || slot == step->write_slot_2 || slot == step->write_slot_3;
+    return slot == RNL_NO_SLOT          ? RNL_COMPILE_NOTHING
+           : slot == step->write_slot   ? RNL_COMPILE_WRITTEN
+           : slot == step->write_slot_2 ? RNL_COMPILE_WRITTEN_2
+           : slot == step->write_slot_3 ? RNL_COMPILE_WRITTEN_3
+                                        : RNL_COMPILE_READ;
 }
 
 /* Indices into buffers are as if each slot began its buffer. */
@@ -21,9 +25,7 @@ static void add_args(rnl_compile_job *job, const rnl_step_list *list, const rnl_
     for (uint32_t i = 0; i < step->arg_count; i++) {
         const rnl_step_arg *arg = &list->args[step->first_arg + i];
         if (arg->kind == RNL_STEP_SLOT)
-            rnl_compile_job_add_buffer(job, arg->slot == RNL_NO_SLOT      ? RNL_COMPILE_NOTHING
-                                            : is_written(step, arg->slot) ? RNL_COMPILE_WRITTEN
-                                                                          : RNL_COMPILE_READ);
+            rnl_compile_job_add_buffer(job, kind_of(step, arg->slot));
         else
             rnl_compile_job_add_value(job, list->values + arg->value_at, arg->size_bytes);
     }
