@@ -89,7 +89,8 @@ static size_t largest_slot(const rnl_plan *plan)
 
 static rnl_status build_programs(rnl_model *model, const rnl_plan *plan)
 {
-    (void)rnl_device_has_team(model->device); /* which decides what is needed */
+    if (!rnl_compile_is_first(model->device, plan->programs, plan->program_count))
+        (void)rnl_device_has_team(model->device); /* which decides what is needed */
     program_work work = {.model = model->root, .plan = plan};
     pthread_mutex_lock(&model->root->progress_lock);
     for (size_t i = 0; i < plan->program_count; i++)
@@ -100,6 +101,7 @@ static rnl_status build_programs(rnl_model *model, const rnl_plan *plan)
     for (size_t i = 0; i < plan->program_count && status == RNL_OK; i++)
         status = build_program(&work, plan->programs[i]);
     pthread_mutex_unlock(&model->root->progress_lock);
+    (void)rnl_device_has_team(model->device); /* before any step: see rnl_team_offset */
     return status;
 }
 

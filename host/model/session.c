@@ -3,7 +3,6 @@
 
 #include "base/memory.h"
 #include "device/ending.h"
-#include "kernel/team.h"
 #include "model/edge.h"
 #include "model/profile.h"
 #include "model/trace.h"
@@ -68,7 +67,6 @@ rnl_status rnl_session_create(rnl_model *model, rnl_session **out_session)
     session->model = rnl_model_retain(model);
     if (!model->is_deterministic)
         GOTO(random_key(&session->random_key));
-    (void)rnl_device_has_team(model->device); /* before any step: see rnl_team_offset */
     GOTO(rnl_session_make_stream(session, &session->stream));
     GOTO(rnl_kernel_set_create(model->device, &session->kernels));
     GOTO(rnl_edges_create(session));

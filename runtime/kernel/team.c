@@ -4,7 +4,9 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "device/part.h"
-#include "kernel/program.h"
+#include "kernel/cache.h"
+#include "kernel/compilers.h"
+#include "kernel/program_internal.h"
 #include "kernel/team_cut.h"
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +14,10 @@
 
 #define CLAIM_NS 2000000 /* between two attempts at it */
 #define MOST_CLAIMS 50
+#define FILE_NAME "team.cl"
+#define AWAIT "team_await"
+#define ARRIVE "team_arrive_here"
+#define TRIAL "team_try"
 
 static pthread_mutex_t teams_lock = PTHREAD_MUTEX_INITIALIZER, making = PTHREAD_MUTEX_INITIALIZER;
 static rnl_team *teams;
@@ -125,6 +131,42 @@ static bool may_have(const rnl_device *device)
     return is_pocl(device) && !device->runs_in_caller && is_known &&
            device->info.compute_units >= (may_call(device) ? 1 : 2) &&
            device->info.compute_units <= RNL_TEAM_MOST_THREADS && rnl_team_get_wish() != RNL_TEAM_OFF;
+}
+
+size_t rnl_team_likely_offset(const rnl_device *device, const rnl_range *range)
+{
+    const bool is_likely = atomic_load(&device->team_is_known) ? device->team != NULL : may_have(device);
+    return is_likely && rnl_team_can_cut(range) ? RNL_TEAM_FIRST_ID : 0;
+}
+
+bool rnl_team_is_new(rnl_device *device)
+{
+    rnl_program *program;
+    const rnl_error before = *rnl_last_error();
+    if (atomic_load(&device->team_is_known) || !may_have(device))
+        return false;
+    const bool is_got = rnl_program_get(device, FILE_NAME, "", &program) == RNL_OK;
+    (void)rnl_error_restore(&before);
+    return is_got && !rnl_program_is_built(program) && rnl_cache_is_on() && !rnl_program_is_on_disk(program);
+}
+
+rnl_status rnl_team_make_job(rnl_device *device, rnl_compile_job *out_job)
+{
+    static const char *const kernels[] = {AWAIT, ARRIVE, TRIAL};
+    static const uint32_t counts[] = {2, 1, 4};
+    const rnl_range one = {.dimensions = 1, .global = {1, 1, 1}, .local = {1, 1, 1}};
+    const cl_uint zero = 0;
+    *out_job = (rnl_compile_job){.program = NULL};
+    TRY(rnl_program_get(device, FILE_NAME, "", &out_job->program));
+    for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++) {
+        rnl_compile_job_add(out_job, kernels[i], &one, RNL_TEAM_FIRST_ID, counts[i]);
+        rnl_compile_job_add_buffer(out_job, RNL_COMPILE_WRITTEN);
+        for (uint32_t j = 1; j < counts[i] && j < 3; j++)
+            rnl_compile_job_add_value(out_job, &zero, sizeof zero);
+        if (counts[i] == 4)
+            rnl_compile_job_add_buffer(out_job, RNL_COMPILE_WRITTEN);
+    }
+    return out_job->kernels.status;
 }
 
 void rnl_team_finish(const rnl_team *team)
@@ -243,12 +285,12 @@ static rnl_status prepare(rnl_device *device, rnl_team *team)
     rnl_program *program;
     cl_kernel trial;
     TRY(create_queues(device, team));
-    TRY(rnl_program_get(device, "team.cl", "", &program));
-    TRY(rnl_program_create_kernel(program, "team_await", &team->await));
-    TRY(rnl_program_create_kernel(program, "team_arrive_here", &team->arrive));
+    TRY(rnl_program_get(device, FILE_NAME, "", &program));
+    TRY(rnl_program_create_kernel(program, AWAIT, &team->await));
+    TRY(rnl_program_create_kernel(program, ARRIVE, &team->arrive));
     TRY(CL(clSetKernelArg(team->await, 0, sizeof team->memory, &team->memory)));
     TRY(CL(clSetKernelArg(team->arrive, 0, sizeof team->memory, &team->memory)));
-    TRY(rnl_program_create_kernel(program, "team_try", &trial));
+    TRY(rnl_program_create_kernel(program, TRIAL, &trial));
     const rnl_status status = try_claimed(device, team, trial);
     clReleaseKernel(trial);
     return status;

@@ -19,6 +19,8 @@
 #include "device/stream.h"
 #include "kernel/program.h"
 
+struct rnl_compile_job; /* kernel/compilers.h */
+
 /* A kernel's function in the driver's code (kernel/team_calls.h). */
 struct rnl_call_context;
 typedef void (*rnl_call_function)(void **arguments, struct rnl_call_context *context, uint64_t x, uint64_t y,
@@ -58,6 +60,12 @@ const char *rnl_team_define(const rnl_device *device, const char *file);
  * and once more for others, which a team's parts have. 0 where there is no team, or nobody has asked for it yet.
  */
 size_t rnl_team_offset(const rnl_device *device, const rnl_range *range);
+/* Where it will begin once somebody has asked, unless the trial fails. */
+size_t rnl_team_likely_offset(const rnl_device *device, const rnl_range *range);
+/* Whether the device may have a team that nobody has asked for yet, and neither cache nor process has its program. */
+bool rnl_team_is_new(rnl_device *device);
+/* The team's own program, for a process that compiles. */
+RNL_NODISCARD rnl_status rnl_team_make_job(rnl_device *device, struct rnl_compile_job *out_job);
 
 /*
  * A kernel's function without its program, where the device's team may call it: known in this process, or kept on disk

@@ -46,7 +46,7 @@ static void add_kernels(rnl_compile_job *job, const rnl_step_list *list)
                      strcmp(list->steps[before].kernel, step->kernel) != 0;
         if (!is_new)
             continue;
-        const size_t first = step->may_be_cut ? rnl_team_offset(list->device, &step->range) : 0;
+        const size_t first = step->may_be_cut ? rnl_team_likely_offset(list->device, &step->range) : 0;
         rnl_compile_job_add(job, step->kernel, &step->range, first, step->arg_count + (step->waits ? 2 : 0));
         add_args(job, list, step);
     }
@@ -62,31 +62,67 @@ static rnl_status build_here(rnl_program *program, rnl_compiled_fn compiled, voi
     return RNL_OK;
 }
 
-/* The first, whose kernels are not compiled yet, and those behind it that no disk has. */
+/* Of all that processes compile; the team's program is nobody else's. */
+typedef struct listener {
+    const rnl_program *team;
+    rnl_compiled_fn compiled;
+    void *user;
+} listener;
+
+static rnl_status tell(void *user, rnl_program *program)
+{
+    const listener *to = user;
+    return program == to->team ? RNL_OK : to->compiled(to->user, program);
+}
+
+/*
+ * The first, whose kernels are not compiled yet, and those behind it that no disk has. Where the team is not known, its
+ * program as well.
+ */
 static rnl_status compile_beside(const rnl_step_list *list, rnl_program *const *programs, size_t count,
                                  uint64_t buffer_bytes, rnl_compiled_fn compiled, void *user)
 {
     rnl_compile_job *jobs;
-    size_t job_count = 0;
-    TRY(rnl_alloc(count, sizeof *jobs, &jobs));
+    size_t job_count = 0, first = 0;
+    rnl_status status = RNL_OK;
+    listener to = {.compiled = compiled, .user = user};
+    TRY(rnl_alloc(count + 1, sizeof *jobs, &jobs));
+    if (rnl_team_is_new(list->device)) {
+        status = rnl_team_make_job(list->device, &jobs[0]);
+        to.team = jobs[0].program;
+        job_count = first = status == RNL_OK;
+    } else {
+        (void)rnl_device_has_team(list->device); /* a range begins elsewhere where there is one: another variant */
+    }
     for (size_t i = 0; i < count; i++)
         if (i == 0 || (programs[i]->file && !rnl_program_is_built(programs[i]) && !rnl_program_is_on_disk(programs[i])))
             jobs[job_count++].program = programs[i];
-    (void)rnl_device_has_team(list->device); /* a range begins elsewhere where there is one: another variant */
-    for (size_t i = 0; i < job_count; i++)
+    for (size_t i = first; i < job_count; i++)
         add_kernels(&jobs[i], list);
-    const rnl_status status = rnl_compilers_run(list->device, jobs, job_count, buffer_bytes, compiled, user);
+    if (status == RNL_OK)
+        status = rnl_compilers_run(list->device, jobs, job_count, buffer_bytes, tell, &to);
     for (size_t i = 0; i < job_count; i++)
         rnl_text_free(&jobs[i].kernels);
     rnl_free(jobs);
     return status;
 }
 
-/* Until the first new one all are built here: with that the driver shows whether its disk has the others. */
+bool rnl_compile_is_first(rnl_device *device, rnl_program *const *programs, size_t count)
+{
+    return count > 0 && programs[0]->file && !rnl_program_is_built(programs[0]) &&
+           !rnl_program_is_on_disk(programs[0]) && rnl_team_is_new(device);
+}
+
+/*
+ * Until the first new one all are built here: with that the driver shows whether its disk has the others. Where our own
+ * disk has nothing, nor will the driver's.
+ */
 rnl_status rnl_compile_ahead(const rnl_step_list *list, rnl_program *const *programs, size_t count,
                              uint64_t buffer_bytes, rnl_compiled_fn compiled, void *user)
 {
     bool is_new = false;
+    if (rnl_compile_is_first(list->device, programs, count))
+        return compile_beside(list, programs, count, buffer_bytes, compiled, user);
     for (size_t i = 0; i < count && list->device->binaries_compile && !is_new; i++) {
         TRY(build_here(programs[i], compiled, user, &is_new));
         if (is_new)

@@ -7,6 +7,12 @@
 #include "ops/op.h"
 
 /*
+ * Whether this looks like the very first start: then all is compiled by processes from the beginning, the team's
+ * program (kernel/team.h) too, so that nobody should ask for the team before.
+ */
+RNL_API bool rnl_compile_is_first(rnl_device *device, rnl_program *const *programs, size_t count);
+
+/*
  * On pocl; elsewhere it does nothing. Calls `compiled`, which builds, for `programs` in their order up to the first
  * that is on no disk, and then for those that other processes have compiled. The rest is left to the caller, all of it
  * where that is not worth it: compilers.h. `buffer_bytes`: at least what any slot has.
