@@ -4,7 +4,9 @@
 #include "base/memory.h"
 #include "base/status.h"
 #include "kernel/program_internal.h"
+#include "kernel/source.h"
 #include "kernel/team.h"
+#include <stdlib.h>
 #include <string.h>
 
 #define READ_NS 60000000u /* building a program that the driver finds on its disk takes less */
@@ -75,6 +77,21 @@ static rnl_status tell(void *user, rnl_program *program)
     return program == to->team ? RNL_OK : to->compiled(to->user, program);
 }
 
+static size_t file_bytes(const rnl_compile_job *job)
+{
+    const rnl_embedded_file *it = rnl_embedded_files;
+    while (it->name && strcmp(it->name, rnl_program_file(job->program)) != 0)
+        it++;
+    return it->size_bytes;
+}
+
+/* A large one at the end would keep one process at work when the others are done. */
+static int largest_first(const void *a, const void *b)
+{
+    const size_t x = file_bytes(a), y = file_bytes(b);
+    return (x < y) - (x > y);
+}
+
 /*
  * The first, whose kernels are not compiled yet, and those behind it that no disk has. Where the team is not known, its
  * program as well.
@@ -90,7 +107,7 @@ static rnl_status compile_beside(const rnl_step_list *list, rnl_program *const *
     if (rnl_team_is_new(list->device)) {
         status = rnl_team_make_job(list->device, &jobs[0]);
         to.team = jobs[0].program;
-        job_count = first = status == RNL_OK;
+        job_count = first = 1;
     } else {
         (void)rnl_device_has_team(list->device); /* a range begins elsewhere where there is one: another variant */
     }
@@ -99,6 +116,7 @@ static rnl_status compile_beside(const rnl_step_list *list, rnl_program *const *
             jobs[job_count++].program = programs[i];
     for (size_t i = first; i < job_count; i++)
         add_kernels(&jobs[i], list);
+    qsort(jobs, job_count, sizeof *jobs, largest_first);
     if (status == RNL_OK)
         status = rnl_compilers_run(list->device, jobs, job_count, buffer_bytes, tell, &to);
     for (size_t i = 0; i < job_count; i++)

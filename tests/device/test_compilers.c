@@ -99,6 +99,12 @@ static double apply(rnl_map_op op, double x)
         return floor(x);
     case RNL_MAP_CEIL:
         return ceil(x);
+    case RNL_MAP_RELU:
+        return x > 0 ? x : 0;
+    case RNL_MAP_NEG:
+        return -x;
+    case RNL_MAP_ABS:
+        return fabs(x);
     default:
         ck_abort_msg("no reference");
     }
@@ -219,6 +225,30 @@ START_TEST(those_that_die_are_done_without)
 }
 END_TEST
 
+/* The one that dies has a program, which this process compiles then. */
+START_TEST(one_that_dies_has_a_successor)
+{
+    char path[4096];
+    make_list(RNL_MAP_RELU, RNL_MAP_NEG, RNL_MAP_ABS, false);
+    snprintf(path, sizeof path, "%s/dies_once", folder);
+    FILE *script = fopen(path, "w");
+    ck_assert_ptr_nonnull(script);
+    fprintf(script,
+            "#!/bin/sh\nmkdir %s/once 2>/dev/null && exec head -c 8 >/dev/null\nexec %s/runnel-rt/compile_worker\n",
+            folder, getenv("RUNNEL_BUILD"));
+    ck_assert_int_eq(fclose(script), 0);
+    ck_assert_int_eq(chmod(path, S_IRWXU), 0);
+    rnl_compile_worker = path;
+    const uint64_t before = count_beside();
+    op_expect(RNL_OK, compile(build));
+    check_no_children();
+    ck_assert_uint_eq(count_beside() - before, is_pocl() ? PROGRAMS - 1 : 0);
+    rnl_compile_worker = NULL;
+    op_run();
+    check_results(false);
+}
+END_TEST
+
 START_TEST(those_that_say_nothing_are_done_without)
 {
     make_list(RNL_MAP_ASIN, RNL_MAP_ACOS, RNL_MAP_ERF, true);
@@ -272,6 +302,7 @@ int main(void)
     tcase_add_test(tests, what_is_compiled_is_not_asked_for_again);
     tcase_add_test(tests, they_can_be_turned_off);
     tcase_add_test(tests, those_that_die_are_done_without);
+    tcase_add_test(tests, one_that_dies_has_a_successor);
     tcase_add_test(tests, those_that_say_nothing_are_done_without);
     tcase_add_test(tests, those_that_talk_nonsense_are_done_without);
     tcase_add_test(tests, an_error_ends_it);
