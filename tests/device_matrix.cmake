@@ -70,7 +70,7 @@ function(rnl_add_test name label seconds implementation)
   if(name MATCHES "test_models$" AND implementation STREQUAL "intel")
     set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT RUNNEL_TEST_ONLY=${RNL_SOME_MODELS})
   endif()
-  if(RNL_SANITIZE MATCHES "address" AND implementation STREQUAL "fake")
+  if(RNL_SANITIZE MATCHES "address" AND (implementation STREQUAL "fake" OR name MATCHES "test_team_saved$"))
     set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT RUNNEL_TEST_SWEEP=5) # each call fails in the plain build
   endif()
   if(RNL_TEST_PREFIX)

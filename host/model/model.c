@@ -58,7 +58,7 @@ typedef struct program_work {
 /* Its functions may be there without it. */
 static bool is_ready(const rnl_plan *plan, const rnl_program *program)
 {
-    return rnl_program_is_built(program) || (rnl_program_from_cache(program) && !rnl_steps_need(&plan->steps, program));
+    return rnl_program_is_built(program) || (rnl_program_is_left(program) && !rnl_steps_need(&plan->steps, program));
 }
 
 static rnl_status build_program(void *user, rnl_program *program)

@@ -4,9 +4,13 @@
  * a kernel when it is first launched, one at a time in a process, and keeps it on disk: so this launches one work-group
  * of each, on memory of zeros, and whoever started it finds the kernel compiled.
  */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* dladdr */
+#endif
 #define CL_TARGET_OPENCL_VERSION 120
 #include "kernel/compile_message.h"
 #include <CL/cl.h>
+#include <dlfcn.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +21,7 @@
 #define MOST_PLATFORMS 32
 #define MOST_DEVICES 64
 #define NAME_BYTES 512
-#define BUFFERS (1 + RNL_COMPILE_WRITTEN_3 - RNL_COMPILE_READ)
+#define BUFFERS (1 + RNL_COMPILE_COUNTER - RNL_COMPILE_READ)
 #define SLACK_BYTES ((uint64_t)1 << 20) /* behind the largest buffer, and for what is smaller */
 
 /* ---- the message ---- */
@@ -82,6 +86,7 @@ typedef struct place {
     cl_context context;
     cl_command_queue queue;
     cl_mem buffers[BUFFERS]; /* from RNL_COMPILE_READ on */
+    uint32_t *counter;
     uint64_t buffer_bytes;
 } place;
 
@@ -129,8 +134,8 @@ static bool make_buffers(place *at, uint64_t bytes)
         return true;
     if (bytes > SIZE_MAX - SLACK_BYTES)
         return false;
-    const size_t mapped = bytes + SLACK_BYTES;
     for (int i = 0; i < BUFFERS; i++) {
+        const size_t mapped = i == RNL_COMPILE_COUNTER - RNL_COMPILE_READ ? SLACK_BYTES : bytes + SLACK_BYTES;
         cl_int code;
         void *pages = mmap(NULL, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         if (pages == MAP_FAILED)
@@ -140,8 +145,9 @@ static bool make_buffers(place *at, uint64_t bytes)
         at->buffers[i] = clCreateBuffer(at->context, CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR, mapped, pages, &code);
         if (code != CL_SUCCESS)
             return false;
+        at->counter = pages; /* the last one */
     }
-    at->buffer_bytes = mapped;
+    at->buffer_bytes = bytes + SLACK_BYTES;
     return true;
 }
 
@@ -164,6 +170,7 @@ static bool set_argument(reader *in, const place *at, cl_kernel kernel, cl_uint 
     case RNL_COMPILE_WRITTEN:
     case RNL_COMPILE_WRITTEN_2:
     case RNL_COMPILE_WRITTEN_3:
+    case RNL_COMPILE_COUNTER:
         buffer = &at->buffers[kind - RNL_COMPILE_READ];
         break;
     default:
@@ -188,22 +195,57 @@ static bool launch(reader *in, const place *at, cl_kernel kernel)
            clEnqueueNDRangeKernel(at->queue, kernel, dimensions, offset, global, local, 0, NULL, NULL) == CL_SUCCESS;
 }
 
-static bool launch_kernels(reader *in, const place *at, cl_program program)
+/* What kernels told. */
+typedef struct told {
+    uint64_t size;
+    char bytes[RNL_COMPILE_TOLD_MOST];
+} told;
+
+/* Those with memory of a work-group are called in another way. */
+static bool may_tell(const place *at, cl_kernel kernel)
+{
+    cl_ulong bytes = 1;
+    return clGetKernelWorkGroupInfo(kernel, at->device, CL_KERNEL_LOCAL_MEM_SIZE, sizeof bytes, &bytes, NULL) ==
+               CL_SUCCESS &&
+           bytes == 0;
+}
+
+static void note_place(const place *at, const char *kernel, told *out)
+{
+    uint64_t where;
+    Dl_info info;
+    memcpy(&where, &at->counter[RNL_COMPILE_WHERE], sizeof where);
+    if (where == 0 || !dladdr((const void *)(uintptr_t)where, &info) || !info.dli_fname)
+        return;
+    const size_t name = strlen(kernel) + 1, path = strlen(info.dli_fname) + 1;
+    if (name > sizeof out->bytes - out->size || path > sizeof out->bytes - out->size - name)
+        return;
+    memcpy(out->bytes + out->size, kernel, name);
+    memcpy(out->bytes + out->size + name, info.dli_fname, path);
+    out->size += name + path;
+}
+
+static bool launch_kernels(reader *in, const place *at, cl_program program, told *out)
 {
     bool is_done = true;
     uint64_t size;
     for (uint64_t left = take_number(in); left > 0 && is_done && !in->is_broken; left--) {
         cl_int code;
-        cl_kernel kernel = clCreateKernel(program, take_text(in, &size), &code);
+        const char *name = take_text(in, &size);
+        cl_kernel kernel = clCreateKernel(program, name, &code);
+        memset(at->counter, 0, (RNL_COMPILE_WHERE + 2) * sizeof *at->counter);
+        at->counter[RNL_COMPILE_TELL] = code == CL_SUCCESS && may_tell(at, kernel);
         is_done = code == CL_SUCCESS && launch(in, at, kernel);
         is_done = clFinish(at->queue) == CL_SUCCESS && is_done;
+        if (is_done)
+            note_place(at, name, out);
         if (kernel)
             clReleaseKernel(kernel);
     }
     return is_done && !in->is_broken;
 }
 
-static bool compile(reader *in, place *at)
+static bool compile(reader *in, place *at, told *out)
 {
     uint64_t size;
     cl_int code;
@@ -215,14 +257,28 @@ static bool compile(reader *in, place *at)
     cl_program program = clCreateProgramWithSource(at->context, 1, &source, NULL, &code);
     if (code != CL_SUCCESS)
         return false;
-    const bool is_done =
-        clBuildProgram(program, 1, &at->device, options, NULL, NULL) == CL_SUCCESS && launch_kernels(in, at, program);
+    const bool is_done = clBuildProgram(program, 1, &at->device, options, NULL, NULL) == CL_SUCCESS &&
+                         launch_kernels(in, at, program, out);
     clReleaseProgram(program);
     return is_done;
 }
 
+static bool write_all(const void *from, uint64_t size)
+{
+    const unsigned char *at = from;
+    while (size > 0) {
+        const ssize_t put = write(STDIN_FILENO, at, size); /* a socket */
+        if (put <= 0)
+            return false;
+        at += put;
+        size -= (uint64_t)put;
+    }
+    return true;
+}
+
 static bool serve(place *at)
 {
+    static told all;
     uint64_t size;
     if (!read_all(&size, sizeof size) || size > RNL_COMPILE_MESSAGE_MOST)
         return false;
@@ -230,8 +286,11 @@ static bool serve(place *at)
     bool goes_on = message && read_all(message, size);
     if (goes_on) {
         reader in = {.at = message, .left = size};
-        const char answer = compile(&in, at) ? RNL_COMPILE_DONE : RNL_COMPILE_FAILED;
-        goes_on = write(STDIN_FILENO, &answer, 1) == 1; /* a socket */
+        all.size = 0;
+        const char answer = compile(&in, at, &all) ? RNL_COMPILE_DONE : RNL_COMPILE_FAILED;
+        goes_on = write_all(&answer, 1);
+        if (answer == RNL_COMPILE_DONE)
+            goes_on = goes_on && write_all(&all.size, sizeof all.size) && write_all(all.bytes, all.size);
     }
     free(message);
     return goes_on;

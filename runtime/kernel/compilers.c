@@ -9,6 +9,7 @@
 #include "device/host_limits.h"
 #include "device/trace.h"
 #include "kernel/program_internal.h"
+#include "kernel/team.h"
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -239,13 +240,50 @@ static void feed(work *all)
     }
 }
 
+static bool receive_all(int socket, void *to, size_t size)
+{
+    char *at = to;
+    while (size > 0) {
+        struct pollfd wait = {.fd = socket, .events = POLLIN};
+        if (poll(&wait, 1, rnl_compile_patience_ms) <= 0)
+            return false;
+        const ssize_t got = recv(socket, at, size, MSG_DONTWAIT);
+        if (got <= 0)
+            return false;
+        at += got;
+        size -= (size_t)got;
+    }
+    return true;
+}
+
+/* What its kernels told. */
+static bool keep_told(int socket, rnl_program *program)
+{
+    uint64_t size = 0;
+    char *told;
+    if (!receive_all(socket, &size, sizeof size) || size > RNL_COMPILE_TOLD_MOST ||
+        rnl_alloc(size + 1, 1, &told) != RNL_OK)
+        return false;
+    const bool is_whole = receive_all(socket, told, size);
+    for (const char *at = told; is_whole && at < told + size;) {
+        const char *path = at + strlen(at) + 1;
+        if (path >= told + size)
+            break;
+        rnl_team_keep_library(program, at, path);
+        at = path + strlen(path) + 1;
+    }
+    rnl_free(told);
+    return is_whole;
+}
+
 /* What a process did, or NO_JOB. One that is gone, or does not answer as it should, ends. */
-static size_t listen_to(process *it)
+static size_t listen_to(process *it, const rnl_compile_job *jobs)
 {
     char answer = 0;
     const ssize_t got = recv(it->socket, &answer, sizeof answer, MSG_DONTWAIT);
     const size_t job = it->job;
-    if (got != 1 || (answer != RNL_COMPILE_DONE && answer != RNL_COMPILE_FAILED)) {
+    if (got != 1 || (answer != RNL_COMPILE_DONE && answer != RNL_COMPILE_FAILED) ||
+        (answer == RNL_COMPILE_DONE && !keep_told(it->socket, jobs[job].program))) {
         end(it);
         return NO_JOB;
     }
@@ -267,7 +305,7 @@ static bool await(work *all, size_t *done, uint32_t *out_count)
         return ready < 0 && errno == EINTR;
     for (uint32_t i = 0; i < all->process_count; i++)
         if (waits[i].fd >= 0 && waits[i].revents != 0) {
-            const size_t job = listen_to(&all->processes[i]);
+            const size_t job = listen_to(&all->processes[i], all->jobs);
             if (job != NO_JOB)
                 done[(*out_count)++] = job;
         }

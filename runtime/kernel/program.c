@@ -164,6 +164,13 @@ static void keep_failure(rnl_program *program)
         *program->failure = *rnl_last_error();
 }
 
+/* Of one that was left. */
+static atomic_ullong *count_of(const rnl_program *program)
+{
+    rnl_device *device = program->registry->device;
+    return program->is_new ? &device->programs_compiled : &device->programs_loaded;
+}
+
 /* Called with the lock held, which is given up meanwhile. */
 static rnl_status build_now(rnl_program *program)
 {
@@ -173,8 +180,9 @@ static rnl_status build_now(rnl_program *program)
     pthread_mutex_unlock(&registry->lock);
     rnl_status status = rnl_program_compile(program, &built);
     pthread_mutex_lock(&registry->lock);
-    if (program->from_cache) /* counted when it was left */
-        atomic_fetch_sub(&registry->device->programs_loaded, 1);
+    if (program->is_left)
+        atomic_fetch_sub(count_of(program), 1);
+    program->is_left = false;
     program->program = built.program;
     program->cache_key = built.key;
     program->from_cache = built.from_cache;
@@ -217,11 +225,20 @@ rnl_status rnl_program_build(rnl_program *program)
 void rnl_program_leave(rnl_program *program)
 {
     pthread_mutex_lock(&program->registry->lock);
-    if (program->state == PROGRAM_DECLARED && !program->from_cache) {
-        program->from_cache = true;
-        atomic_fetch_add(&program->registry->device->programs_loaded, 1);
+    if (program->state == PROGRAM_DECLARED && !program->is_left) {
+        program->is_left = true;
+        program->from_cache = !program->is_new;
+        atomic_fetch_add(count_of(program), 1);
     }
     pthread_mutex_unlock(&program->registry->lock);
+}
+
+bool rnl_program_is_left(const rnl_program *program)
+{
+    pthread_mutex_lock(&program->registry->lock);
+    const bool is_left = program->is_left;
+    pthread_mutex_unlock(&program->registry->lock);
+    return is_left;
 }
 
 bool rnl_program_is_built(const rnl_program *program)

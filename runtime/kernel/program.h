@@ -25,8 +25,12 @@ RNL_API RNL_NODISCARD rnl_status rnl_program_get_user(rnl_device *device, const 
 /* Builds from the disk cache or from source, once; other threads wait for the one that builds. */
 RNL_API RNL_NODISCARD rnl_status rnl_program_build(rnl_program *program);
 RNL_API bool rnl_program_is_built(const rnl_program *program);
-/* That its kernels' functions are used without it: it counts as loaded from the cache, until it is built. */
+/*
+ * That its kernels' functions are used without it: until it is built, it counts as loaded from the cache, or compiled
+ * where another process has done so for this one.
+ */
 RNL_API void rnl_program_leave(rnl_program *program);
+RNL_API bool rnl_program_is_left(const rnl_program *program);
 RNL_API bool rnl_program_from_cache(const rnl_program *program);
 /* "conv.cl -DSRC=F32 …": for messages. Borrowed. */
 RNL_API const char *rnl_program_name(const rnl_program *program);

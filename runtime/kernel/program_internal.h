@@ -27,7 +27,7 @@ struct rnl_program {
     unsigned failures;
     struct rnl_program_function *functions; /* kernel/team_functions.c; under the registry's lock */
     rnl_hash library_key;                   /* of what it would be built from, once `has_library_key` */
-    bool has_library_key;
+    bool has_library_key, is_left, is_new;  /* is_new: another process has compiled it for this one */
 };
 
 struct rnl_program_registry {

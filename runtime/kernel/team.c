@@ -133,6 +133,11 @@ static bool may_have(const rnl_device *device)
            device->info.compute_units <= RNL_TEAM_MOST_THREADS && rnl_team_get_wish() != RNL_TEAM_OFF;
 }
 
+bool rnl_team_is_likely_to_call(const rnl_device *device)
+{
+    return may_have(device) && may_call(device);
+}
+
 size_t rnl_team_likely_offset(const rnl_device *device, const rnl_range *range)
 {
     const bool is_likely = atomic_load(&device->team_is_known) ? device->team != NULL : may_have(device);
@@ -160,7 +165,7 @@ rnl_status rnl_team_make_job(rnl_device *device, rnl_compile_job *out_job)
     TRY(rnl_program_get(device, FILE_NAME, "", &out_job->program));
     for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++) {
         rnl_compile_job_add(out_job, kernels[i], &one, RNL_TEAM_FIRST_ID, counts[i]);
-        rnl_compile_job_add_buffer(out_job, RNL_COMPILE_WRITTEN);
+        rnl_compile_job_add_buffer(out_job, RNL_COMPILE_COUNTER); /* others hold anything */
         for (uint32_t j = 1; j < counts[i] && j < 3; j++)
             rnl_compile_job_add_value(out_job, &zero, sizeof zero);
         if (counts[i] == 4)

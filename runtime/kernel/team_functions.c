@@ -146,6 +146,16 @@ rnl_call_function rnl_team_find_function(rnl_team *team, rnl_program *program, c
     return function;
 }
 
+void rnl_team_keep_library(rnl_program *program, const char *kernel, const char *path)
+{
+    if (!program->file)
+        return;
+    pthread_mutex_lock(&program->registry->lock);
+    keep_on_disk(program, kernel, path);
+    program->is_new = true;
+    pthread_mutex_unlock(&program->registry->lock);
+}
+
 /* With both locks. */
 static rnl_call_function load(rnl_team *team, rnl_program *program, const char *kernel)
 {
@@ -178,4 +188,18 @@ rnl_call_function rnl_team_get_function(rnl_device *device, rnl_program *program
     pthread_mutex_unlock(&program->registry->lock);
     pthread_mutex_unlock(&team->lock);
     return function;
+}
+
+bool rnl_team_has_function(rnl_device *device, rnl_program *program, const char *kernel)
+{
+    char path[PATH_MAX];
+    rnl_hash key;
+    if (atomic_load(&device->team_is_known))
+        return rnl_team_get_function(device, program, kernel) != NULL;
+    if (!rnl_team_is_likely_to_call(device) || !program->file || !rnl_cache_is_on())
+        return false;
+    pthread_mutex_lock(&program->registry->lock);
+    const bool is_there = get_key(program, kernel, &key) && rnl_cache_find_library(key, path, sizeof path);
+    pthread_mutex_unlock(&program->registry->lock);
+    return is_there;
 }

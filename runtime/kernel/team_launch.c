@@ -363,6 +363,12 @@ bool rnl_team_collects(const rnl_device *device, const rnl_range *range)
     return atomic_load(&device->team_is_known) && device->team && device->team->calls && can_call(range);
 }
 
+bool rnl_team_may_collect(const rnl_device *device, const rnl_range *range)
+{
+    return atomic_load(&device->team_is_known) ? rnl_team_collects(device, range)
+                                               : rnl_team_is_likely_to_call(device) && can_call(range);
+}
+
 /* It waits, and is to be asked where its function is. */
 static bool can_tell(const rnl_team *team, const rnl_team_kernel *kernel, const rnl_range *range)
 {

@@ -48,6 +48,8 @@ struct rnl_team {
 /* Where a part of a launch begins, and its work-items, in each dimension. */
 void rnl_team_place(const rnl_range *range, const rnl_team_cut *cut, const rnl_team_piece *piece, size_t out_offset[3],
                     size_t out_global[3]);
+/* Whether the team that nobody has asked for yet may collect launches. */
+bool rnl_team_is_likely_to_call(const rnl_device *device);
 /* NULL where it has none. */
 rnl_team *rnl_team_of(rnl_device *device);
 /* Waits for all that its queues hold; with its lock, since nothing else comes then. */

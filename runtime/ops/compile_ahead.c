@@ -32,7 +32,8 @@ static void add_args(rnl_compile_job *job, const rnl_step_list *list, const rnl_
             rnl_compile_job_add_value(job, list->values + arg->value_at, arg->size_bytes);
     }
     if (step->waits) {
-        rnl_compile_job_add_buffer(job, RNL_COMPILE_NOTHING);
+        const bool tells = step->may_be_cut && rnl_team_may_collect(list->device, &step->range);
+        rnl_compile_job_add_buffer(job, tells ? RNL_COMPILE_COUNTER : RNL_COMPILE_NOTHING);
         rnl_compile_job_add_value(job, &zero, sizeof zero);
     }
 }

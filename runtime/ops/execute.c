@@ -67,11 +67,18 @@ static rnl_call_function find_function(rnl_device *device, const rnl_step *step)
     return may_be_called(device, step) ? rnl_team_get_function(device, step->program, step->kernel) : NULL;
 }
 
+/* Or will have, once there is a team. */
+static bool has_function(rnl_device *device, const rnl_step *step)
+{
+    return step->may_be_cut && step->waits && rnl_team_may_collect(device, &step->range) &&
+           rnl_team_has_function(device, step->program, step->kernel);
+}
+
 bool rnl_steps_need(const rnl_step_list *list, const rnl_program *program)
 {
     for (size_t i = 0; i < list->step_count; ++i)
         if (list->steps[i].kind == RNL_STEP_KERNEL && list->steps[i].program == program &&
-            !find_function(list->device, &list->steps[i]))
+            !has_function(list->device, &list->steps[i]))
             return true;
     return false;
 }
