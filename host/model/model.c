@@ -89,7 +89,7 @@ static size_t largest_slot(const rnl_plan *plan)
 
 static rnl_status build_programs(rnl_model *model, const rnl_plan *plan)
 {
-    if (!rnl_compile_is_first(model->device, plan->programs, plan->program_count))
+    if (!rnl_compile_is_first(&plan->steps, plan->programs, plan->program_count))
         (void)rnl_device_has_team(model->device); /* which decides what is needed */
     program_work work = {.model = model->root, .plan = plan};
     pthread_mutex_lock(&model->root->progress_lock);

@@ -6,6 +6,7 @@
 #include "kernel/program_internal.h"
 #include "kernel/source.h"
 #include "kernel/team.h"
+#include "ops/execute.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -93,6 +94,13 @@ static int largest_first(const void *a, const void *b)
     return (x < y) - (x > y);
 }
 
+/* Our disk has neither the program nor what is needed of it. */
+static bool is_new(const rnl_step_list *list, const rnl_program *program)
+{
+    return program->file && !rnl_program_is_built(program) && !rnl_program_is_on_disk(program) &&
+           rnl_steps_need(list, program);
+}
+
 /*
  * The first, whose kernels are not compiled yet, and those behind it that no disk has. Where the team is not known, its
  * program as well.
@@ -113,7 +121,7 @@ static rnl_status compile_beside(const rnl_step_list *list, rnl_program *const *
         (void)rnl_device_has_team(list->device); /* a range begins elsewhere where there is one: another variant */
     }
     for (size_t i = 0; i < count; i++)
-        if (i == 0 || (programs[i]->file && !rnl_program_is_built(programs[i]) && !rnl_program_is_on_disk(programs[i])))
+        if (i == 0 || is_new(list, programs[i]))
             jobs[job_count++].program = programs[i];
     for (size_t i = first; i < job_count; i++)
         add_kernels(&jobs[i], list);
@@ -126,10 +134,9 @@ static rnl_status compile_beside(const rnl_step_list *list, rnl_program *const *
     return status;
 }
 
-bool rnl_compile_is_first(rnl_device *device, rnl_program *const *programs, size_t count)
+bool rnl_compile_is_first(const rnl_step_list *list, rnl_program *const *programs, size_t count)
 {
-    return count > 0 && programs[0]->file && !rnl_program_is_built(programs[0]) &&
-           !rnl_program_is_on_disk(programs[0]) && rnl_team_is_new(device);
+    return count > 0 && is_new(list, programs[0]) && rnl_team_is_new(list->device);
 }
 
 /*
@@ -139,12 +146,12 @@ bool rnl_compile_is_first(rnl_device *device, rnl_program *const *programs, size
 rnl_status rnl_compile_ahead(const rnl_step_list *list, rnl_program *const *programs, size_t count,
                              uint64_t buffer_bytes, rnl_compiled_fn compiled, void *user)
 {
-    bool is_new = false;
-    if (rnl_compile_is_first(list->device, programs, count))
+    bool found = false;
+    if (rnl_compile_is_first(list, programs, count))
         return compile_beside(list, programs, count, buffer_bytes, compiled, user);
-    for (size_t i = 0; i < count && list->device->binaries_compile && !is_new; i++) {
-        TRY(build_here(programs[i], compiled, user, &is_new));
-        if (is_new)
+    for (size_t i = 0; i < count && list->device->binaries_compile && !found; i++) {
+        TRY(build_here(programs[i], compiled, user, &found));
+        if (found)
             TRY(compile_beside(list, programs + i, count - i, buffer_bytes, compiled, user));
     }
     return RNL_OK;

@@ -10,7 +10,7 @@
  * Whether this looks like the very first start: then all is compiled by processes from the beginning, the team's
  * program (kernel/team.h) too, so that nobody should ask for the team before.
  */
-RNL_API bool rnl_compile_is_first(rnl_device *device, rnl_program *const *programs, size_t count);
+RNL_API bool rnl_compile_is_first(const rnl_step_list *list, rnl_program *const *programs, size_t count);
 
 /*
  * On pocl; elsewhere it does nothing. Calls `compiled`, which builds, for `programs` in their order up to the first

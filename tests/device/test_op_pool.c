@@ -185,8 +185,9 @@ START_TEST(memory_layouts)
 {
     static const op_layout layouts[] = {OP_ROW_MAJOR, OP_CHANNELS_LAST, OP_GAPS, OP_REVERSED};
     static const int64_t channels[] = {1, 3, 7, 16, 33};
+    const size_t step = op_small() ? 4 : 1; /* then each pair of layouts with some number of channels */
     for (size_t c = 0; c < 5; ++c)
-        for (size_t form = 0; form < 16; ++form)
+        for (size_t form = (5 - c) % step; form < 16; form += step)
             run_case(&(pool_case){.op = form % 3 ? RNL_POOL_MAX : RNL_POOL_AVERAGE,
                                   .batch = 2,
                                   .channels = channels[c],
