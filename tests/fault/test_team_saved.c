@@ -34,6 +34,7 @@ static void setup(void)
     folder = test_folder_create();
     setenv("RUNNEL_CACHE_DIR", folder, 1);
     unsetenv("RUNNEL_CACHE");
+    setenv("RUNNEL_INSTRUCTIONS", "off", 1); /* whose trials are programs, too */
     bytes = small_layers(SIDE, LAYERS);
     test_ok(rnl_graph_load_memory(bytes.data, bytes.size, &graph));
     for (size_t i = 0; i < ROWS * SIDE; i++)
