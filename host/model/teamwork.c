@@ -14,8 +14,8 @@
 #define FAR_WORSE 1.5  /* two runs by the team that took so many times as long as those before them are enough */
 #define MEASURED (2 * RNL_TEAMWORK_TRIALS)
 #define BETTER 0.98
-#define MOST_ASLEEP 0.1 /* of a run */
-#define DOUBTS 3        /* the first run loads kernels, for which all wait */
+#define MOST_WAITING 0.1 /* of a run */
+#define DOUBTS 4         /* the first runs load kernels, for which all wait */
 
 static int by_time(const void *a, const void *b)
 {
@@ -96,9 +96,9 @@ static void note(rnl_teamwork_record *record, uint32_t trial, uint64_t took_ns)
 }
 
 /* Behind a run of one that is trusted. */
-static void watch(rnl_teamwork_record *record, double slept)
+static void watch(rnl_teamwork_record *record, double waited)
 {
-    record->doubts = slept > MOST_ASLEEP ? record->doubts + 1 : 0;
+    record->doubts = waited > MOST_WAITING ? record->doubts + 1 : 0;
     record->is_trusted = record->doubts < DOUBTS;
     record->run = record->is_trusted ? 0 : 1; /* the first to be measured */
 }
@@ -110,7 +110,7 @@ void rnl_teamwork_end(rnl_session *session)
     if (!record)
         return;
     if (record->is_trusted) {
-        watch(record, rnl_team_slept(session->model->device, &work->mark));
+        watch(record, rnl_team_waited(session->model->device, &work->mark));
         return;
     }
     const int trial = trial_of(record);

@@ -3,7 +3,7 @@
  * Whether a session's runs are better done by a team of threads (kernel/team.h). Where nothing else wants the
  * processors they are; where something does, one thread that is held up holds up all. So both ways are measured, in
  * turns, at the first runs of a plan and every some hundred runs again. A plan whose launches a team collects is run by
- * it from the first run on, and measured so only once the threads fall asleep over it: until then nobody needs the
+ * it from the first run on, and measured so only once threads wait for each other for long: until then nobody needs the
  * driver's programs.
  */
 #ifndef RUNNEL_MODEL_TEAMWORK_H
@@ -19,7 +19,7 @@ struct rnl_session;
 typedef struct rnl_teamwork_record {
     const void *plan;   /* to compare alone; NULL: nothing yet */
     bool is_trusted;    /* by the team, not measured */
-    uint32_t doubts;    /* runs of it in a row over which threads slept */
+    uint32_t doubts;    /* runs of it in a row in which threads waited for each other */
     uint32_t run;       /* of so many that follow each other … */
     uint32_t period;    /* … 0: not known yet */
     uint32_t far_worse; /* runs by the team */

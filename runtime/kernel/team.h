@@ -117,13 +117,15 @@ RNL_NODISCARD rnl_status rnl_team_leave_out(rnl_team_kernel *kernel);
 
 /* Waits until the team's threads have done with its kernels; nothing is launched meanwhile. */
 void rnl_team_rest(rnl_device *device);
-/* How long a team's threads slept, waiting for each other: since when, and then as a part of the time of all but one.
+/*
+ * How long a team's threads waited for each other, where it took longer than some 20 us: since when, and then as a part
+ * of the time of all but one.
  */
 typedef struct rnl_team_mark {
-    uint64_t cycles, slept;
+    uint64_t cycles, waited;
 } rnl_team_mark;
 RNL_API rnl_team_mark rnl_team_set_mark(const rnl_device *device);
-RNL_API double rnl_team_slept(const rnl_device *device, const rnl_team_mark *since);
+RNL_API double rnl_team_waited(const rnl_device *device, const rnl_team_mark *since);
 
 /* Whether the device has a team; makes it first. */
 RNL_API bool rnl_device_has_team(rnl_device *device);

@@ -139,30 +139,32 @@ static uint64_t processor_clock(void)
 #endif
 }
 
-static uint64_t slept_cycles(const rnl_team *team)
+static uint64_t read_cycles(const uint32_t *words)
 {
-    uint64_t slept = 0;
-    __atomic_load((const uint64_t *)(const void *)&team->words[2], &slept, __ATOMIC_RELAXED);
-    return slept;
+    uint64_t cycles = 0;
+    __atomic_load((const uint64_t *)(const void *)words, &cycles, __ATOMIC_RELAXED);
+    return cycles;
 }
 
 rnl_team_mark rnl_team_set_mark(const rnl_device *device)
 {
-    return (rnl_team_mark){.cycles = processor_clock(), .slept = device->team ? slept_cycles(device->team) : 0};
+    const rnl_team *team = device->team;
+    return (rnl_team_mark){.cycles = processor_clock(),
+                           .waited = team ? read_cycles(&team->words[RNL_TEAM_WAITED]) : 0};
 }
 
-double rnl_team_slept(const rnl_device *device, const rnl_team_mark *since)
+double rnl_team_waited(const rnl_device *device, const rnl_team_mark *since)
 {
     const rnl_team_mark now = rnl_team_set_mark(device);
     if (!device->team || device->team->threads == 1 || now.cycles <= since->cycles)
         return 0;
-    return (double)(now.slept - since->slept) / (double)(now.cycles - since->cycles) / (device->team->threads - 1);
+    return (double)(now.waited - since->waited) / (double)(now.cycles - since->cycles) / (device->team->threads - 1);
 }
 
 /* Of a launch that is waited for, on average since the last look. With the lock; what it sees is some launches old. */
 static double slept_ns(rnl_team *team)
 {
-    const uint64_t now_ns = rnl_clock_ns(), now = processor_clock(), slept = slept_cycles(team);
+    const uint64_t now_ns = rnl_clock_ns(), now = processor_clock(), slept = read_cycles(&team->words[RNL_TEAM_SLEPT]);
     const double ns = (double)(now_ns - team->looked_ns), cycles = (double)(now - team->looked_cycles);
     const double mean = (double)(slept - team->slept_cycles) / team->launched / (team->threads - 1);
     team->looked_ns = now_ns;

@@ -7,6 +7,8 @@
 #include "kernel/team_cut.h"
 
 /* As in clkernels/team.clh: the counter and how many slept, how many groups of a launch are done, and their sums. */
+#define RNL_TEAM_SLEPT 2 /* two words each */
+#define RNL_TEAM_WAITED 4
 #define RNL_TEAM_DONE 16
 #define RNL_TEAM_TELL 8     /* not 0: kernels tell where their code is, … */
 #define RNL_TEAM_WHERE 48   /* … here */
