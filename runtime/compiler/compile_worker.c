@@ -9,6 +9,7 @@
 #endif
 #define CL_TARGET_OPENCL_VERSION 120
 #include "kernel/compile_message.h"
+#include "kernel/team_words.h"
 #include <CL/cl.h>
 #include <dlfcn.h>
 #include <stdbool.h>
@@ -214,7 +215,7 @@ static void note_place(const place *at, const char *kernel, told *out)
 {
     uint64_t where;
     Dl_info info;
-    memcpy(&where, &at->counter[RNL_COMPILE_WHERE], sizeof where);
+    memcpy(&where, &at->counter[RNL_TEAM_WHERE], sizeof where);
     if (where == 0 || !dladdr((const void *)(uintptr_t)where, &info) || !info.dli_fname)
         return;
     const size_t name = strlen(kernel) + 1, path = strlen(info.dli_fname) + 1;
@@ -233,8 +234,8 @@ static bool launch_kernels(reader *in, const place *at, cl_program program, told
         cl_int code;
         const char *name = take_text(in, &size);
         cl_kernel kernel = clCreateKernel(program, name, &code);
-        memset(at->counter, 0, (RNL_COMPILE_WHERE + 2) * sizeof *at->counter);
-        at->counter[RNL_COMPILE_TELL] = code == CL_SUCCESS && may_tell(at, kernel);
+        memset(at->counter, 0, (RNL_TEAM_WHERE + 2) * sizeof *at->counter);
+        at->counter[RNL_TEAM_TELL] = code == CL_SUCCESS && may_tell(at, kernel);
         is_done = code == CL_SUCCESS && launch(in, at, kernel);
         is_done = clFinish(at->queue) == CL_SUCCESS && is_done;
         if (is_done)

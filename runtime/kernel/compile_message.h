@@ -19,8 +19,6 @@
 #define RNL_COMPILE_MESSAGE_MOST ((uint64_t)64 << 20)
 #define RNL_COMPILE_ARGS_MOST 256u
 #define RNL_COMPILE_TOLD_MOST ((uint64_t)64 << 10)
-#define RNL_COMPILE_TELL 8 /* words of a counter, as in kernel/team_parts.h */
-#define RNL_COMPILE_WHERE 48
 #define RNL_COMPILE_DONE 'd'
 #define RNL_COMPILE_FAILED 'f'
 

@@ -9,7 +9,6 @@
 #include "device/host_limits.h"
 #include "device/trace.h"
 #include "kernel/program_internal.h"
-#include "kernel/team.h"
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -269,7 +268,7 @@ static bool keep_told(int socket, rnl_program *program)
         const char *path = at + strlen(at) + 1;
         if (path >= told + size)
             break;
-        rnl_team_keep_library(program, at, path);
+        rnl_program_keep_library(program, at, path);
         at = path + strlen(path) + 1;
     }
     rnl_free(told);

@@ -50,8 +50,10 @@ RNL_NODISCARD rnl_status rnl_program_get_key(const rnl_program *program, rnl_has
 /* The disk cache has a file for it, sound or not. */
 bool rnl_program_is_on_disk(const rnl_program *program);
 
-/* Its functions are there without it. Under the registry's lock. */
+/* Functions of its kernels, which teams call (kernel/team_functions.c). */
 void rnl_program_free_functions(rnl_program *program);
+/* That another process has found a kernel's function in this library: keeps it on disk. */
+void rnl_program_keep_library(rnl_program *program, const char *kernel, const char *path);
 
 /* What building gives. */
 typedef struct rnl_compiled {

@@ -157,19 +157,21 @@ bool rnl_team_is_new(rnl_device *device)
 
 rnl_status rnl_team_make_job(rnl_device *device, rnl_compile_job *out_job)
 {
-    static const char *const kernels[] = {AWAIT, ARRIVE, TRIAL};
-    static const uint32_t counts[] = {2, 1, 4};
+    /* Their arguments: a counter, a value, a buffer. */
+    static const struct {
+        const char *name, *args;
+    } kernels[] = {{AWAIT, "cv"}, {ARRIVE, "c"}, {TRIAL, "cvvb"}};
     const rnl_range one = {.dimensions = 1, .global = {1, 1, 1}, .local = {1, 1, 1}};
     const cl_uint zero = 0;
     *out_job = (rnl_compile_job){.program = NULL};
     TRY(rnl_program_get(device, FILE_NAME, "", &out_job->program));
     for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++) {
-        rnl_compile_job_add(out_job, kernels[i], &one, RNL_TEAM_FIRST_ID, counts[i]);
-        rnl_compile_job_add_buffer(out_job, RNL_COMPILE_COUNTER); /* others hold anything */
-        for (uint32_t j = 1; j < counts[i] && j < 3; j++)
-            rnl_compile_job_add_value(out_job, &zero, sizeof zero);
-        if (counts[i] == 4)
-            rnl_compile_job_add_buffer(out_job, RNL_COMPILE_WRITTEN);
+        rnl_compile_job_add(out_job, kernels[i].name, &one, RNL_TEAM_FIRST_ID, (uint32_t)strlen(kernels[i].args));
+        for (const char *arg = kernels[i].args; *arg; arg++)
+            if (*arg == 'v')
+                rnl_compile_job_add_value(out_job, &zero, sizeof zero);
+            else
+                rnl_compile_job_add_buffer(out_job, *arg == 'c' ? RNL_COMPILE_COUNTER : RNL_COMPILE_WRITTEN);
     }
     return out_job->kernels.status;
 }

@@ -74,8 +74,6 @@ RNL_NODISCARD rnl_status rnl_team_make_job(rnl_device *device, struct rnl_compil
 rnl_call_function rnl_team_get_function(rnl_device *device, rnl_program *program, const char *kernel);
 /* Whether there is one, or will be, once somebody has asked for the team and its trial has not failed. */
 bool rnl_team_has_function(rnl_device *device, rnl_program *program, const char *kernel);
-/* That another process has found a kernel's function in this library: keeps it on disk. */
-void rnl_team_keep_library(rnl_program *program, const char *kernel, const char *path);
 /* Whether the team of this device, if there is one (yet), collects launches of such a range of a kernel that waits. */
 bool rnl_team_collects(const rnl_device *device, const rnl_range *range);
 /* The same of the one that there may be. */

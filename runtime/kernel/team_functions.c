@@ -4,7 +4,6 @@
  * next process to load without the driver, whose program would cost 0.5 MiB of memory and some milliseconds.
  */
 #include "base/file.h"
-#include "base/log.h"
 #include "base/memory.h"
 #include "kernel/cache.h"
 #include "kernel/program_internal.h"
@@ -114,14 +113,21 @@ static bool get_key(rnl_program *program, const char *kernel, rnl_hash *out_key)
     return program->has_library_key && length < (int)sizeof text;
 }
 
+/* With the registry's lock, as the next. */
+static bool find_on_disk(rnl_program *program, const char *kernel, char path[PATH_MAX], rnl_hash *out_key)
+{
+    return program->file && rnl_cache_is_on() && get_key(program, kernel, out_key) &&
+           rnl_cache_find_library(*out_key, path, PATH_MAX);
+}
+
 static void keep_on_disk(rnl_program *program, const char *kernel, const char *path)
 {
     char kept[PATH_MAX];
-    rnl_hash key;
+    rnl_hash key = {0};
     void *data;
     size_t size;
     const rnl_error before = *rnl_last_error();
-    if (rnl_cache_is_on() && get_key(program, kernel, &key) && !rnl_cache_find_library(key, kept, sizeof kept) &&
+    if (rnl_cache_is_on() && !find_on_disk(program, kernel, kept, &key) && program->has_library_key &&
         rnl_file_read(path, LIBRARY_BYTES, &data, &size) == RNL_OK) {
         rnl_cache_write_library(key, data, size);
         rnl_free(data);
@@ -146,7 +152,7 @@ rnl_call_function rnl_team_find_function(rnl_team *team, rnl_program *program, c
     return function;
 }
 
-void rnl_team_keep_library(rnl_program *program, const char *kernel, const char *path)
+void rnl_program_keep_library(rnl_program *program, const char *kernel, const char *path)
 {
     if (!program->file)
         return;
@@ -156,35 +162,24 @@ void rnl_team_keep_library(rnl_program *program, const char *kernel, const char 
     pthread_mutex_unlock(&program->registry->lock);
 }
 
-/* With both locks. */
-static rnl_call_function load(rnl_team *team, rnl_program *program, const char *kernel)
-{
-    char path[PATH_MAX];
-    rnl_hash key;
-    const struct rnl_program_function *known = find_known(program, kernel);
-    if (known)
-        return known->function;
-    const bool is_there = program->file && rnl_cache_is_on() && get_key(program, kernel, &key) &&
-                          rnl_cache_find_library(key, path, sizeof path);
-    const rnl_call_function function = is_there ? look_up(team, path, RTLD_NOW, kernel) : NULL;
-    note(program, kernel, function);
-    return function;
-}
-
 rnl_call_function rnl_team_get_function(rnl_device *device, rnl_program *program, const char *kernel)
 {
     rnl_team *team = atomic_load(&device->team_is_known) ? device->team : NULL;
+    char path[PATH_MAX];
+    rnl_hash key;
+    rnl_call_function function = NULL;
     if (!team || !team->calls)
         return NULL;
-    pthread_mutex_lock(&program->registry->lock);
-    const struct rnl_program_function *known = find_known(program, kernel);
-    rnl_call_function function = known ? known->function : NULL;
-    pthread_mutex_unlock(&program->registry->lock);
-    if (known)
-        return function;
     pthread_mutex_lock(&team->lock); /* first, as where a launch tells */
     pthread_mutex_lock(&program->registry->lock);
-    function = load(team, program, kernel);
+    const struct rnl_program_function *known = find_known(program, kernel);
+    if (known) {
+        function = known->function;
+    } else {
+        if (find_on_disk(program, kernel, path, &key))
+            function = look_up(team, path, RTLD_NOW, kernel);
+        note(program, kernel, function);
+    }
     pthread_mutex_unlock(&program->registry->lock);
     pthread_mutex_unlock(&team->lock);
     return function;
@@ -196,10 +191,8 @@ bool rnl_team_has_function(rnl_device *device, rnl_program *program, const char 
     rnl_hash key;
     if (atomic_load(&device->team_is_known))
         return rnl_team_get_function(device, program, kernel) != NULL;
-    if (!rnl_team_is_likely_to_call(device) || !program->file || !rnl_cache_is_on())
-        return false;
     pthread_mutex_lock(&program->registry->lock);
-    const bool is_there = get_key(program, kernel, &key) && rnl_cache_find_library(key, path, sizeof path);
+    const bool is_there = rnl_team_is_likely_to_call(device) && find_on_disk(program, kernel, path, &key);
     pthread_mutex_unlock(&program->registry->lock);
     return is_there;
 }

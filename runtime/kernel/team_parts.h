@@ -5,14 +5,8 @@
 
 #include "kernel/team.h"
 #include "kernel/team_cut.h"
+#include "kernel/team_words.h"
 
-/* As in clkernels/team.clh: the counter and how many slept, how many groups of a launch are done, and their sums. */
-#define RNL_TEAM_SLEPT 2 /* two words each */
-#define RNL_TEAM_WAITED 4
-#define RNL_TEAM_DONE 16
-#define RNL_TEAM_TELL 8     /* not 0: kernels tell where their code is, … */
-#define RNL_TEAM_WHERE 48   /* … here */
-#define RNL_TEAM_RESULTS 32 /* of the trial, behind the counter's cache line */
 #define RNL_TEAM_WORDS (64 + RNL_TEAM_MOST_THREADS * RNL_TEAM_SUMS)
 /* Global offsets begin here: for one of 0 pocl compiles a kernel anew. Also after dividing it by a group's size, a
  * power of two, the low 32 bits are those of what was added. */

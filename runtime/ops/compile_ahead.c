@@ -136,7 +136,7 @@ static rnl_status compile_beside(const rnl_step_list *list, rnl_program *const *
 
 bool rnl_compile_is_first(const rnl_step_list *list, rnl_program *const *programs, size_t count)
 {
-    return count > 0 && is_new(list, programs[0]) && rnl_team_is_new(list->device);
+    return count > 0 && rnl_team_is_new(list->device) && is_new(list, programs[0]);
 }
 
 /*

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "support/small_model.h"
 
+#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 const float small_weight[SMALL_INPUTS][SMALL_OUTPUTS] = {{1, -2, 0.5f, 3}, {-1, 4, 0.25f, -3}, {2, 1, -0.125f, 0}};
 const float small_bias[SMALL_OUTPUTS] = {0.5f, -1, 2, -0.75f};
@@ -69,4 +71,21 @@ proto small_layers(int64_t n, int count)
     onnx_value(&graph, GRAPH_INPUT, "x", FLOAT32, 2, (int64_t[]){-1, n});
     onnx_value(&graph, GRAPH_OUTPUT, "y", FLOAT32, 2, (int64_t[]){-1, n});
     return onnx_model(&graph, OPSET);
+}
+
+void small_layers_compute(int64_t n, int count, const float *x, int64_t rows, double *out)
+{
+    double *now = malloc((size_t)n * sizeof *now);
+    ck_assert_ptr_nonnull(now);
+    for (int64_t row = 0; row < rows; row++) {
+        double *to = out + row * n;
+        for (int64_t column = 0; column < n; column++)
+            to[column] = (double)x[row * n + column];
+        for (int layer = 0; layer < count; layer++) {
+            memcpy(now, to, (size_t)n * sizeof *now);
+            for (int64_t column = 0; column < n; column++)
+                to[column] = now[(column + n - 1) % n] + now[column] * (layer + 1) / 64;
+        }
+    }
+    free(now);
 }

@@ -17,5 +17,7 @@ proto small_model(void);
 proto small_chain(int64_t n, int count);
 /* y = x W0 W1 …, x of N x n with a free N; Wi turns columns by one place and adds (i + 1) / 64 of them as they are. */
 proto small_layers(int64_t n, int count);
+/* What it gives for `rows` rows of x, in double precision, layer after layer. */
+void small_layers_compute(int64_t n, int count, const float *x, int64_t rows, double *out);
 
 #endif
