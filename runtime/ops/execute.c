@@ -16,10 +16,7 @@ typedef struct set_value {
 } set_value;
 
 typedef struct set_entry {
-    rnl_program *program;
-    const char *name;
-    cl_kernel kernel; /* NULL: not made yet, nor what is behind */
-    rnl_team_kernel team;
+    rnl_team_kernel team;          /* its object is NULL: not made yet, nor what is behind */
     size_t max_group, fixed_group; /* work-items; fixed by the kernel's source, else 0 */
     size_t static_local;           /* bytes, asked before any argument is set */
     size_t checked_local[3];
@@ -48,8 +45,8 @@ void rnl_kernel_set_release(rnl_kernel_set *set)
     if (!set)
         return;
     for (size_t i = 0; i < set->count; ++i) {
-        if (set->entries[i].kernel)
-            clReleaseKernel(set->entries[i].kernel);
+        if (set->entries[i].team.object)
+            clReleaseKernel(set->entries[i].team.object);
         rnl_free(set->entries[i].values);
     }
     rnl_free(set->entries);
@@ -95,7 +92,7 @@ static rnl_status add_entry(rnl_kernel_set *set, const rnl_step *step, set_entry
 {
     TRY(rnl_grow(&set->entries, &set->capacity, set->count + 1, sizeof *set->entries));
     set_entry *entry = &set->entries[set->count++];
-    *entry = (set_entry){.program = step->program, .name = step->kernel, .value_count = step->arg_count};
+    *entry = (set_entry){.value_count = step->arg_count};
     entry->team = (rnl_team_kernel){.program = step->program,
                                     .waits = step->waits,
                                     .first_arg = step->arg_count,
@@ -111,15 +108,15 @@ static rnl_status make_object(const rnl_kernel_set *set, set_entry *entry)
 {
     rnl_status status = RNL_OK;
     cl_kernel kernel = NULL;
-    if (entry->kernel)
+    if (entry->team.object)
         return RNL_OK;
-    TRY(rnl_program_create_kernel(entry->program, entry->name, &kernel));
+    TRY(rnl_program_create_kernel(entry->team.program, entry->team.name, &kernel));
     GOTO(rnl_kernel_max_group(set->device, kernel, &entry->max_group));
     GOTO(rnl_kernel_fixed_group(set->device, kernel, &entry->fixed_group));
     GOTO(rnl_kernel_static_local(set->device, kernel, &entry->static_local));
     GOTO(rnl_alloc(entry->value_count, sizeof *entry->values, &entry->values));
     entry->team.has_local = entry->static_local > 0;
-    entry->kernel = entry->team.object = kernel;
+    entry->team.object = kernel;
 done:
     if (status)
         clReleaseKernel(kernel);
@@ -130,7 +127,8 @@ static rnl_status find_entry(rnl_kernel_set *set, const rnl_step *step, set_entr
 {
     for (size_t i = 0; i < set->count; ++i) {
         set_entry *entry = &set->entries[i];
-        if (entry->program == step->program && (entry->name == step->kernel || !strcmp(entry->name, step->kernel))) {
+        if (entry->team.program == step->program &&
+            (entry->team.name == step->kernel || !strcmp(entry->team.name, step->kernel))) {
             *out_entry = entry;
             return RNL_OK;
         }
@@ -147,7 +145,7 @@ static rnl_status set_value_arg(set_entry *entry, cl_uint index, size_t size_byt
         return RNL_OK;
     if (value)
         value->size_bytes = 0;
-    TRY(CL(clSetKernelArg(entry->kernel, index, size_bytes, bytes)));
+    TRY(CL(clSetKernelArg(entry->team.object, index, size_bytes, bytes)));
     if (fits) {
         memcpy(value->bytes, bytes, size_bytes);
         value->size_bytes = (uint32_t)size_bytes;
@@ -221,7 +219,7 @@ static rnl_status set_args(set_entry *entry, const rnl_step_list *list, const rn
         rnl_team_arg arg;
         rnl_status status = find_arg(list, &list->args[step->first_arg + i], slots, slot_count, bytes, &arg);
         if (status == RNL_OK)
-            status = arg.is_memory ? CL(clSetKernelArg(entry->kernel, i, sizeof arg.memory, &arg.memory))
+            status = arg.is_memory ? CL(clSetKernelArg(entry->team.object, i, sizeof arg.memory, &arg.memory))
                                    : set_value_arg(entry, i, arg.bytes, arg.value);
         TRY(status, "argument %u of %s in %s", i, step->kernel, rnl_program_name(step->program));
     }
@@ -266,8 +264,8 @@ static rnl_status check_once(rnl_device *device, set_entry *entry, const rnl_ran
 {
     if (!memcmp(range->local, entry->checked_local, sizeof range->local))
         return RNL_OK;
-    TRY(rnl_kernel_check(device, entry->kernel, range, entry->static_local, 0), "launching %s of %s", entry->name,
-        rnl_program_name(entry->program));
+    TRY(rnl_kernel_check(device, entry->team.object, range, entry->static_local, 0), "launching %s of %s",
+        entry->team.name, rnl_program_name(entry->team.program));
     memcpy(entry->checked_local, range->local, sizeof range->local);
     return RNL_OK;
 }
@@ -296,7 +294,7 @@ static rnl_status enqueue_kernel(rnl_stream *stream, rnl_kernel_set *set, const 
     rnl_watch watch;
     rnl_watch_begin(&watch, stream);
     const rnl_status status =
-        rnl_watch_end(&watch, rnl_kernel_enqueue(stream, entry->kernel, &range,
+        rnl_watch_end(&watch, rnl_kernel_enqueue(stream, entry->team.object, &range,
                                                  step->may_be_cut ? rnl_team_offset(set->device, &range) : 0));
     if (status == RNL_OK && !watch.is_on)
         return RNL_OK;
