@@ -1,33 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolution of 3x3 taps, stride 1, by Winograd's way for CPUs: F(4x4, 3x3) of Lavin and Gray, "Fast Algorithms for
-// Convolutional Neural Networks" (arXiv 1509.09308). A tile of 4x4 pixels takes 36 products for each pair of channels
-// instead of 144. The points are 0, 3/4, -3/4, 3/2, -3/2 and infinity, not the usual 0, 1, -1, 2, -2: all constants are exact,
-// and errors in f32 are a quarter as large.
+// Convolution of 3x3 taps, stride 1, by Winograd's way for CPUs: F(4x4, 3x3) and F(2x2, 3x3) of Lavin and Gray, "Fast
+// Algorithms for Convolutional Neural Networks" (arXiv 1509.09308). A tile of 4x4 pixels takes 36 products for each pair of
+// channels instead of 144, one of 2x2 pixels 16 instead of 36, and less than half of the weights. The points are 0, 3/4, -3/4,
+// 3/2, -3/2 and infinity, not the usual 0, 1, -1, 2, -2: all constants are exact, and errors in f32 are a quarter as large; of
+// 2x2 pixels they are 0, 1, -1 and infinity.
 //
-// One work-item a work-group. It takes some slabs of R tiles at a time: turns their pixels into 36 matrices [tile][channel],
-// multiplies each with that of the weights, and turns the products back into pixels, block of output channels by block.
-// Matrices and products stay in memory of the work-item's own, which fits in a core's cache.
+// One work-item a work-group. It takes some slabs of R tiles at a time: turns their pixels into matrices [tile][channel], one
+// for each point, multiplies each with that of the weights, and turns the products back into pixels, block of output channels
+// by block. Matrices and products stay in memory of the work-item's own, which fits in a core's cache.
 //
 // gpu: never
 // Defines: those of conv.clh, where P are the tiles of a slab, and
 //   NB          vectors of channels that are multiplied at once
-// check: -DT_SRC=F32 -DT_BIAS=F32 -DT_DST=F32 -DV=16 -DP=7 -DNB=4
-// check: -DT_SRC=F32 -DT_BIAS=F32 -DT_DST=F32 -DV=8 -DP=6 -DNB=2 -DINDEX64
-// check: -DT_SRC=F32 -DT_BIAS=F32 -DT_DST=F32 -DV=8 -DP=4 -DNB=3
-// check: -DT_SRC=BF16 -DT_BIAS=F32 -DT_DST=BF16 -DV=16 -DP=7 -DNB=4
-// check: -DT_SRC=F32 -DT_BIAS=F32 -DT_DST=F32 -DV=4 -DP=6 -DNB=2 -DSTAGES=2 -DS1=OP_ADD(v0,y0) -DS2=OP_RELU(v1) -DOPERANDS=1 -DT_Y0=F32 -DY0_STEP=1
+//   SIDE        pixels of a tile in each direction, 4 or 2
+// check: -DT_SRC=F32 -DT_BIAS=F32 -DT_DST=F32 -DV=16 -DP=7 -DNB=4 -DSIDE=4
+// check: -DT_SRC=F32 -DT_BIAS=F32 -DT_DST=F32 -DV=8 -DP=6 -DNB=2 -DSIDE=4 -DINDEX64
+// check: -DT_SRC=F32 -DT_BIAS=F32 -DT_DST=F32 -DV=8 -DP=4 -DNB=3 -DSIDE=4
+// check: -DT_SRC=F32 -DT_BIAS=F32 -DT_DST=F32 -DV=8 -DP=4 -DNB=3 -DSIDE=2
+// check: -DT_SRC=BF16 -DT_BIAS=F32 -DT_DST=F32 -DV=16 -DP=8 -DNB=3 -DSIDE=2 -DINDEX64
+// check: -DT_SRC=BF16 -DT_BIAS=F32 -DT_DST=BF16 -DV=16 -DP=7 -DNB=4 -DSIDE=4
+// check: -DT_SRC=F32 -DT_BIAS=F32 -DT_DST=F32 -DV=4 -DP=6 -DNB=2 -DSIDE=4 -DSTAGES=2 -DS1=OP_ADD(v0,y0) -DS2=OP_RELU(v1) -DOPERANDS=1 -DT_Y0=F32 -DY0_STEP=1
 #ifndef T_WEIGHT
 #define T_WEIGHT F32
 #endif
 #include "conv.clh"
 #include "winograd.clh"
-#ifndef NB
-#error "conv_winograd.cl needs NB"
+#if !defined(NB) || !defined(SIDE)
+#error "conv_winograd.cl needs NB and SIDE"
 #endif
 #define R P
+#define POINTS (SIDE + 2) // in each direction, and pixels that a tile reads
+#define MATRICES (POINTS * POINTS)
 
-#define A 0.75f
-#define B 1.5f
 #define NEAR 2048 // floats that are asked for ahead
 #define LOADF PASTE2_(vload, V)
 #define STOREF PASTE2_(vstore, V)
@@ -35,8 +39,12 @@
 #define PIECE (R * 16)
 #define PRODUCTS (R * NB * V)
 
-// Pixels into what is multiplied, along one dimension: the polynomials that are 0 at all points but one.
-static inline void turn_pixels(const FLOATV d[6], FLOATV t[6])
+// Along one dimension. turn_pixels: pixels into what is multiplied, by the polynomials that are 0 at all points but one.
+// turn_products: products into pixels, values at the points into coefficients.
+#if SIDE == 4
+#define A 0.75f
+#define B 1.5f
+static inline void turn_pixels(const FLOATV d[POINTS], FLOATV t[POINTS])
 {
     const FLOATV even_a = d[4] - (B * B) * d[2], odd_a = A * (d[3] - (B * B) * d[1]);
     const FLOATV even_b = d[4] - (A * A) * d[2], odd_b = B * (d[3] - (A * A) * d[1]);
@@ -48,8 +56,7 @@ static inline void turn_pixels(const FLOATV d[6], FLOATV t[6])
     t[5] = d[5] + ((A * A * B * B) * d[1] - (A * A + B * B) * d[3]);
 }
 
-// Products into pixels, along one dimension: values at the points into coefficients.
-static inline void turn_products(const FLOATV m[6], FLOATV y[4])
+static inline void turn_products(const FLOATV m[POINTS], FLOATV y[SIDE])
 {
     const FLOATV even_a = m[1] + m[2], odd_a = m[1] - m[2], even_b = m[3] + m[4], odd_b = m[3] - m[4];
     y[0] = m[0] + even_a + even_b;
@@ -57,54 +64,69 @@ static inline void turn_products(const FLOATV m[6], FLOATV y[4])
     y[2] = (A * A) * even_a + (B * B) * even_b;
     y[3] = m[5] + ((A * A * A) * odd_a + (B * B * B) * odd_b);
 }
+#else
+static inline void turn_pixels(const FLOATV d[POINTS], FLOATV t[POINTS])
+{
+    t[0] = d[0] - d[2];
+    t[1] = d[1] + d[2];
+    t[2] = d[2] - d[1];
+    t[3] = d[3] - d[1];
+}
 
-// Where a tile's 6x6 pixels are read; those in the padding at `zeros`.
-static inline void find_pixels(__global const SRC_T *pixel[36], __global const SRC_T *image, int top, int left,
+static inline void turn_products(const FLOATV m[POINTS], FLOATV y[SIDE])
+{
+    y[0] = m[0] + m[1] + m[2];
+    y[1] = m[1] - m[2] + m[3];
+}
+#endif
+
+// Where the pixels that a tile reads are; those in the padding at `zeros`.
+static inline void find_pixels(__global const SRC_T *pixel[MATRICES], __global const SRC_T *image, int top, int left,
                                int4 src_size, idx4_t src_stride, __global const SRC_T *zeros)
 {
-    for (int y = 0; y < 6; y++)
-        for (int x = 0; x < 6; x++) {
+    for (int y = 0; y < POINTS; y++)
+        for (int x = 0; x < POINTS; x++) {
             const int h = top + y, w = left + x;
             const bool inside = h >= 0 && h < src_size.y && w >= 0 && w < src_size.z;
-            pixel[y * 6 + x] = inside ? image + (h * src_stride.z + w * src_stride.w) : zeros;
+            pixel[y * POINTS + x] = inside ? image + (h * src_stride.z + w * src_stride.w) : zeros;
         }
 }
 
 // The last channels, which are no whole vector, with zeros behind them: into `spare`, from where they are read then.
-static inline void copy_rest(__global const SRC_T *pixel[36], int c, int channels, __global SRC_T *spare)
+static inline void copy_rest(__global const SRC_T *pixel[MATRICES], int c, int channels, __global SRC_T *spare)
 {
-    for (int i = 0; i < 36; i++) {
+    for (int i = 0; i < MATRICES; i++) {
         for (int k = 0; k < 16; k++)
             spare[i * 16 + k] = c + k < channels ? pixel[i][c + k] : (SRC_T)0;
         pixel[i] = spare + i * 16 - c;
     }
 }
 
-// A tile into its rows of the 36 matrices; `to`: of the first, `matrix` floats from one to the next.
-static inline void turn_tile(__global const SRC_T *pixel[36], int channels, __global float *to, int matrix,
+// A tile into its rows of the matrices; `to`: of the first, `matrix` floats from one to the next.
+static inline void turn_tile(__global const SRC_T *pixel[MATRICES], int channels, __global float *to, int matrix,
                              __global SRC_T *spare)
 {
     for (int c = 0; c < channels; c += V) {
-        FLOATV part[36];
+        FLOATV part[MATRICES];
         if (channels - c < V)
             copy_rest(pixel, c, channels, spare);
-        for (int x = 0; x < 6; x++) {
-            FLOATV d[6], t[6];
+        for (int x = 0; x < POINTS; x++) {
+            FLOATV d[POINTS], t[POINTS];
 #pragma unroll
-            for (int y = 0; y < 6; y++)
-                d[y] = LOADV(T_SRC, V, pixel[y * 6 + x], c);
+            for (int y = 0; y < POINTS; y++)
+                d[y] = LOADV(T_SRC, V, pixel[y * POINTS + x], c);
             turn_pixels(d, t);
 #pragma unroll
-            for (int y = 0; y < 6; y++)
-                part[y * 6 + x] = t[y];
+            for (int y = 0; y < POINTS; y++)
+                part[y * POINTS + x] = t[y];
         }
         __global float *row = to + (c >> 4) * PIECE + (c & 15);
-        for (int y = 0; y < 6; y++) {
-            FLOATV t[6];
-            turn_pixels(part + y * 6, t);
+        for (int y = 0; y < POINTS; y++) {
+            FLOATV t[POINTS];
+            turn_pixels(part + y * POINTS, t);
 #pragma unroll
-            for (int x = 0; x < 6; x++)
-                STOREF(t[x], 0, row + (y * 6 + x) * matrix);
+            for (int x = 0; x < POINTS; x++)
+                STOREF(t[x], 0, row + (y * POINTS + x) * matrix);
         }
     }
 }
@@ -116,7 +138,7 @@ static inline void turn_tile(__global const SRC_T *pixel[36], int channels, __gl
 #define AHEAD , __global const float *const ahead[2], int pace
 #define PASS_AHEAD , ahead, pace
 #define FIND_AHEAD                                                                                                     \
-    const int pace = 16 / ((count + R - 1) / R);                                                                       \
+    const int passes = (count + R - 1) / R, pace = (15 + passes) / passes;                                             \
     const idx_t next = pace == 16 ? NEAR : weight_stride.x + s * pieces * pace * 16;                                   \
     __global const float *const ahead[2] = {panel[0] + next, panel[NB - 1] + next};
 #if NB > 2
@@ -185,26 +207,26 @@ static inline void multiply(__global const float *slab, __global const float *co
     }
 }
 
-// A tile's products of one vector of channels into its 16 pixels.
-static inline void turn_back(__global const float *product, FLOATV bias, FLOATV result[16])
+// A tile's products of one vector of channels into its pixels.
+static inline void turn_back(__global const float *product, FLOATV bias, FLOATV result[SIDE * SIDE])
 {
-    FLOATV part[24];
-    for (int x = 0; x < 6; x++) {
-        FLOATV m[6], y[4];
+    FLOATV part[SIDE * POINTS];
+    for (int x = 0; x < POINTS; x++) {
+        FLOATV m[POINTS], y[SIDE];
 #pragma unroll
-        for (int i = 0; i < 6; i++)
-            m[i] = LOADF(0, product + (i * 6 + x) * PRODUCTS);
+        for (int i = 0; i < POINTS; i++)
+            m[i] = LOADF(0, product + (i * POINTS + x) * PRODUCTS);
         turn_products(m, y);
 #pragma unroll
-        for (int i = 0; i < 4; i++)
-            part[i * 6 + x] = y[i];
+        for (int i = 0; i < SIDE; i++)
+            part[i * POINTS + x] = y[i];
     }
-    for (int i = 0; i < 4; i++) {
-        FLOATV y[4];
-        turn_products(part + i * 6, y);
+    for (int i = 0; i < SIDE; i++) {
+        FLOATV y[SIDE];
+        turn_products(part + i * POINTS, y);
 #pragma unroll
-        for (int x = 0; x < 4; x++)
-            result[i * 4 + x] = y[x] + bias;
+        for (int x = 0; x < SIDE; x++)
+            result[i * SIDE + x] = y[x] + bias;
     }
 }
 
@@ -212,16 +234,16 @@ static inline void turn_back(__global const float *product, FLOATV bias, FLOATV 
 
 // Stores those pixels of a tile that the image has, and of channels from c on the `rest` that are left.
 static inline void store_tile(__global STORAGE(T_DST) *dst, idx_t dst_offset, idx4_t dst_stride, int4 dst_size,
-                              const FLOATV result[16], int n, int top, int left, int c,
+                              const FLOATV result[SIDE * SIDE], int n, int top, int left, int c,
                               int rest CHAIN_ARGUMENTS)
 {
-    const int d = 0, rows = min(4, dst_size.y - top), columns = min(4, dst_size.z - left);
+    const int d = 0, rows = min(SIDE, dst_size.y - top), columns = min(SIDE, dst_size.z - left);
     (void)d;
     for (int y = 0; y < rows; y++)
         for (int x = 0; x < columns; x++) {
             const int h = top + y, w = left + x;
             const idx_t place = dst_offset + n * dst_stride.x + h * dst_stride.z + w * dst_stride.w + c;
-            const FLOATV v0 = result[y * 4 + x];
+            const FLOATV v0 = result[y * SIDE + x];
             FOR_OPERANDS(FIND_OPERAND)
             if (rest >= V) {
                 LOAD_OPERANDS
@@ -246,21 +268,21 @@ WORK convolve_slabs(__global float *memory, idx4_t own, CONV_ARGUMENTS, const in
     __global const SRC_T *zeros = (__global const SRC_T *)(weights + weight_stride.w);
     const int block_items = (blocks + stride.w - 1) / stride.w;
     __global float *spare = memory + (own.x + (grid1 * (idx_t)block_items + grid0) * own.y);
-    __global float *slabs = spare + 36 * 16, *products = slabs + own.z * (36 * matrix);
+    __global float *slabs = spare + MATRICES * 16, *products = slabs + own.z * (MATRICES * matrix);
 
     for (int first = grid1 * flags.w * R; first < end_tile; first += (int)own.z * R) {
         const int count = min((int)own.z * R, end_tile - first);
         for (int t = 0; t < count; t++) {
-            const tile_place tile = find_tile(first + t, dst_size, 4);
-            __global const SRC_T *pixel[36];
+            const tile_place tile = find_tile(first + t, dst_size, SIDE);
+            __global const SRC_T *pixel[MATRICES];
             find_pixels(pixel, src + (src_offset + tile.n * src_stride.x), tile.top - pad.y, tile.left - pad.z,
                         src_size, src_stride, zeros);
-            turn_tile(pixel, src_size.w, slabs + ((t / R) * (36 * matrix) + t % R * 16), matrix,
+            turn_tile(pixel, src_size.w, slabs + ((t / R) * (MATRICES * matrix) + t % R * 16), matrix,
                       (__global SRC_T *)spare);
         }
         for (int block = first_block; block < end_block; block++) {
             const int m = block * (V * NB);
-            for (int i = 0; i < 36; i++) {
+            for (int i = 0; i < MATRICES; i++) {
                 __global const float *panel[NB];
 #pragma unroll
                 for (int j = 0; j < NB; j++)
@@ -268,15 +290,16 @@ WORK convolve_slabs(__global float *memory, idx4_t own, CONV_ARGUMENTS, const in
                                           i * weight_stride.x);
                 for (int s = 0; s * R < count; s++) {
                     FIND_AHEAD
-                    multiply(slabs + (s * 36 + i) * matrix, panel, pieces, products + (s * 36 + i) * PRODUCTS PASS_AHEAD);
+                    multiply(slabs + (s * MATRICES + i) * matrix, panel, pieces,
+                             products + (s * MATRICES + i) * PRODUCTS PASS_AHEAD);
                 }
             }
             for (int t = 0; t < count; t++) {
-                const tile_place tile = find_tile(first + t, dst_size, 4);
+                const tile_place tile = find_tile(first + t, dst_size, SIDE);
                 for (int c = m; c < min(m + V * NB, dst_size.w); c += V) {
                     const int rest = dst_size.w - c;
-                    FLOATV result[16];
-                    turn_back(products + ((t / R) * (36 * PRODUCTS) + t % R * (NB * V) + (c - m)),
+                    FLOATV result[SIDE * SIDE];
+                    turn_back(products + ((t / R) * (MATRICES * PRODUCTS) + t % R * (NB * V) + (c - m)),
                               flags.y ? load_bias(bias + (bias_offset + c), rest) : (FLOATV)(0.0f), result);
                     store_tile(dst, dst_offset, dst_stride, dst_size, result, tile.n, tile.top, tile.left, c,
                                rest PASS_CHAIN_ARGUMENTS);

@@ -171,8 +171,10 @@ static rnl_status lower_convolution(rnl_lowering *lowering, const rnl_window *wi
     if (lowering->context.inputs[0].dtype == RNL_F64)
         return lower_direct(lowering, &params, transposed);
     TRY(lower_image(lowering, &params, transposed, &source));
-    if (params.winograd || params.pairs)
-        packing = params.winograd ? RNL_PACKING_CONV_WINOGRAD : RNL_PACKING_CONV_PAIRS;
+    if (params.pairs)
+        packing = RNL_PACKING_CONV_PAIRS;
+    if (params.winograd)
+        packing = params.winograd == 4 ? RNL_PACKING_CONV_WINOGRAD : RNL_PACKING_CONV_WINOGRAD_2;
     if (params.strassen)
         packing = RNL_PACKING_STRASSEN;
     if (params.amx)

@@ -246,8 +246,8 @@ static rnl_status describe(const rnl_weights *weights, const rnl_host_tensor *te
         return describe_bytes_winograd(tensor, weight);
     if (rnl_packing_is_pairs(packing))
         return describe_pairs(tensor, weight);
-    if (packing == RNL_PACKING_CONV_WINOGRAD)
-        rnl_conv_winograd_layout(0, tensor->shape, &weight->view, &elements);
+    if (rnl_packing_winograd_side(packing))
+        rnl_conv_winograd_layout(rnl_packing_winograd_side(packing), 0, tensor->shape, &weight->view, &elements);
     else if (rnl_packing_amx_parts(packing))
         rnl_conv_amx_layout(rnl_packing_amx_parts(packing), rnl_packing_is_transposed(packing), 0, tensor->rank,
                             tensor->shape, &weight->view, &elements);

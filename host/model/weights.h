@@ -12,7 +12,8 @@ typedef enum rnl_packing {
     RNL_PACKING_MAPPED,          /* the file's own bytes, from the host's memory: see rnl_weights_can_map */
     RNL_PACKING_CONV,            /* rnl_conv_weight_layout */
     RNL_PACKING_CONV_TRANSPOSE,  /* the same, transposed convolution */
-    RNL_PACKING_CONV_WINOGRAD,   /* rnl_conv_winograd_layout */
+    RNL_PACKING_CONV_WINOGRAD,   /* rnl_conv_winograd_layout of tiles of 4x4 pixels … */
+    RNL_PACKING_CONV_WINOGRAD_2, /* … and of 2x2 */
     RNL_PACKING_CONV_PAIRS,      /* rnl_conv_pairs_layout */
     RNL_PACKING_MATRIX_PAIRS,    /* K x N, the same */
     RNL_PACKING_TURNED_PAIRS,    /* N x K, the same */
@@ -140,6 +141,12 @@ static inline bool rnl_packing_is_transposed(rnl_packing packing)
 static inline bool rnl_packing_is_strassen(rnl_packing packing)
 {
     return packing == RNL_PACKING_STRASSEN || packing == RNL_PACKING_STRASSEN_MATRIX;
+}
+
+/* Pixels of a tile in each direction; 0: the packing is not for Winograd's way. */
+static inline int64_t rnl_packing_winograd_side(rnl_packing packing)
+{
+    return packing == RNL_PACKING_CONV_WINOGRAD ? 4 : packing == RNL_PACKING_CONV_WINOGRAD_2 ? 2 : 0;
 }
 
 /* For matrix tiles: parts of a number; 0: not for them. */

@@ -149,8 +149,9 @@ static void fill_packed(const rnl_host_tensor *tensor, const rnl_weight *weight,
         rnl_qconv_winograd_pack(tensor->shape, tensor->data, target);
     else if (rnl_packing_is_pairs(weight->key.packing))
         fill_pairs(tensor, weight, target);
-    else if (weight->key.packing == RNL_PACKING_CONV_WINOGRAD)
-        rnl_conv_winograd_pack(tensor->shape, tensor->data, weight->numbers, target);
+    else if (rnl_packing_winograd_side(weight->key.packing))
+        rnl_conv_winograd_pack(rnl_packing_winograd_side(weight->key.packing), tensor->shape, tensor->data,
+                               weight->numbers, target);
     else if (rnl_packing_amx_parts(weight->key.packing))
         rnl_conv_amx_pack(rnl_packing_amx_parts(weight->key.packing), rnl_packing_is_transposed(weight->key.packing),
                           tensor->rank, tensor->shape, tensor->data, weight->numbers, target);

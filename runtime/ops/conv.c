@@ -121,55 +121,66 @@ rnl_status rnl_conv_scratch(const rnl_device *device, const rnl_conv_params *par
     return RNL_OK;
 }
 
-/* Whether `wanted` is chosen where the weights' form, amx, winograd or strassen, allows it. */
+/* Whether `wanted` is chosen where the weights' form, amx, winograd or strassen, allows it; out_side of Winograd's
+ * tiles.
+ */
 static rnl_status would_choose(const rnl_device *device, const rnl_conv_params *params, const rnl_view *src,
-                               const rnl_view *weight, const rnl_view *dst, size_t wanted, bool *out_chosen)
+                               const rnl_view *weight, const rnl_view *dst, size_t wanted, bool *out_chosen,
+                               int64_t *out_side)
 {
     rnl_conv_params wish = *params;
     rnl_conv_problem problem;
     rnl_view image = *src;
     *out_chosen = false;
     wish.chain = NULL;
-    wish.winograd = wish.strassen = wish.pairs = false;
-    wish.amx = 0;
+    wish.strassen = wish.pairs = false;
+    wish.amx = wish.winograd = 0;
     wish.scratch = &plenty;
     image.dtype = weight->dtype; /* for Winograd's way bfloat16 would do as well */
     TRY(rnl_conv_describe(&wish, false, &image, weight, NULL, dst, &problem));
     if (rnl_view_elements(dst) == 0)
         return RNL_OK;
-    problem.winograd = wanted == WINOGRAD;
+    problem.batch = rnl_count_to_choose_by(problem.batch, 1);
+    problem.winograd = wanted == WINOGRAD ? rnl_conv_winograd_side(device, &problem) : 0;
     problem.strassen = wanted == STRASSEN;
     problem.pairs = params->pairs;
     problem.amx = wanted == AMX ? params->amx : 0;
     if (wanted == AMX)
         image.dtype = src->dtype;
     *out_chosen = choose(device, &problem) == &implementations[wanted];
+    *out_side = problem.winograd;
     return RNL_OK;
 }
 
 rnl_status rnl_conv_prefers_winograd(const rnl_device *device, const rnl_conv_params *params, const rnl_view *src,
-                                     const rnl_view *weight, const rnl_view *dst, bool *out_prefers)
+                                     const rnl_view *weight, const rnl_view *dst, int64_t *out_side)
 {
-    *out_prefers = false;
-    return params->spatial == 2 ? would_choose(device, params, src, weight, dst, WINOGRAD, out_prefers) : RNL_OK;
+    bool chosen = false;
+    int64_t side = 0;
+    if (params->spatial == 2)
+        TRY(would_choose(device, params, src, weight, dst, WINOGRAD, &chosen, &side));
+    *out_side = chosen ? side : 0;
+    return RNL_OK;
 }
 
 rnl_status rnl_conv_prefers_strassen(const rnl_device *device, const rnl_conv_params *params, const rnl_view *src,
                                      const rnl_view *weight, const rnl_view *dst, bool *out_prefers)
 {
+    int64_t side;
     *out_prefers = false;
     return src->dtype == RNL_F32 && !params->pairs &&
                    rnl_conv_strassen_takes(weight->rank, weight->shape, params->groups, weight->dtype)
-               ? would_choose(device, params, src, weight, dst, STRASSEN, out_prefers)
+               ? would_choose(device, params, src, weight, dst, STRASSEN, out_prefers, &side)
                : RNL_OK;
 }
 
 rnl_status rnl_conv_prefers_amx(const rnl_device *device, const rnl_conv_params *params, const rnl_view *src,
                                 const rnl_view *weight, const rnl_view *dst, bool *out_prefers)
 {
+    int64_t side;
     *out_prefers = false;
     return weight->dtype == RNL_F32 && rnl_conv_amx_takes(params->amx, weight->rank, weight->shape, params->groups)
-               ? would_choose(device, params, src, weight, dst, AMX, out_prefers)
+               ? would_choose(device, params, src, weight, dst, AMX, out_prefers, &side)
                : RNL_OK;
 }
 

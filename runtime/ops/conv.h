@@ -14,11 +14,12 @@ typedef struct rnl_conv_params {
     int64_t groups;
     const rnl_chain *chain; /* what is done to each result before it is stored; NULL: nothing */
     const rnl_view
-        *scratch;  /* memory that rnl_conv_scratch asked for; NULL: none, and a slower way where one is wanted */
-    bool winograd; /* weights are as rnl_conv_winograd_layout says, scratch is there: rnl_conv_prefers_winograd */
-    bool pairs;    /* weights are as rnl_conv_pairs_layout says, src is bfloat16: rnl_conv_prefers_pairs */
-    bool strassen; /* the same by rnl_conv_strassen_layout and rnl_conv_prefers_strassen */
-    int64_t amx;   /* parts of a number, where weights are as rnl_conv_amx_layout says: rnl_conv_prefers_amx; else 0 */
+        *scratch;     /* memory that rnl_conv_scratch asked for; NULL: none, and a slower way where one is wanted */
+    int64_t winograd; /* 4 or 2: weights are as rnl_conv_winograd_layout says for this side, scratch is there:
+                         rnl_conv_prefers_winograd; else 0 */
+    bool pairs;       /* weights are as rnl_conv_pairs_layout says, src is bfloat16: rnl_conv_prefers_pairs */
+    bool strassen;    /* the same by rnl_conv_strassen_layout and rnl_conv_prefers_strassen */
+    int64_t amx; /* parts of a number, where weights are as rnl_conv_amx_layout says: rnl_conv_prefers_amx; else 0 */
 } rnl_conv_params;
 
 /*
@@ -45,16 +46,19 @@ RNL_API void rnl_conv_weight_layout(bool transposed, int64_t groups, uint32_t sl
 RNL_API void rnl_conv_pack(bool transposed, int64_t groups, rnl_dtype dtype, size_t rank, const int64_t *shape,
                            const void *source, const double *factors, void *target);
 /*
- * For 3x3 taps with stride 1 in one group, another layout, of float32 alone: transformed for Winograd's way, four times
- * as large. It takes a quarter of the multiplications. What is added up on the way is up to 84 times as large as the
- * direct sums of absolute products. With 64 channels errors are twice those of direct sums, with 512 a little smaller
+ * For 3x3 taps with stride 1 in one group, another layout, of float32 alone: transformed for Winograd's way in tiles of
+ * side x side pixels. With side 4 it is four times as large and takes a quarter of the multiplications, with 2 it is
+ * 16/9 as large and takes four ninths. What is added up on the way is up to 84 times as large as the direct sums of
+ * absolute products (2: 8 times). With 64 channels errors are twice those of direct sums, with 512 a little smaller
  * (measured against float64 for normal data: 7e-7 of the results' standard deviation, at most 5e-6 of it); sums beyond
- * 1e36 overflow; and a NaN or an infinity makes NaN of all of a tile of 4x4 pixels when it is among the 6x6 that the
- * tile reads.
+ * 1e36 overflow; and a NaN or an infinity makes NaN of all of a tile when it is among the pixels, two more in each
+ * direction, that the tile reads.
  */
-RNL_API void rnl_conv_winograd_layout(uint32_t slot, const int64_t shape[4], rnl_view *out_view, int64_t *out_elements);
+RNL_API void rnl_conv_winograd_layout(int64_t side, uint32_t slot, const int64_t shape[4], rnl_view *out_view,
+                                      int64_t *out_elements);
 /* As rnl_conv_pack. */
-RNL_API void rnl_conv_winograd_pack(const int64_t shape[4], const float *source, const double *factors, float *target);
+RNL_API void rnl_conv_winograd_pack(int64_t side, const int64_t shape[4], const float *source, const double *factors,
+                                    float *target);
 /*
  * For bfloat16 on processors that multiply pairs of it, with 3 channels in a group or more: integers of two channels
  * each, the first in the lower half, in rnl_conv_weight_layout's order. Of an odd number of channels the last pair has
@@ -109,11 +113,11 @@ RNL_API RNL_NODISCARD rnl_status rnl_op_conv_transpose(rnl_step_list *list, cons
 /*
  * True where that is faster on the device than direct sums (with params.pairs, than those of pairs), and the user has
  * not forced another implementation: for constant weights, of which only `weight`'s shape and type are looked at.
- * params.winograd, .chain and .scratch are not.
+ * params.winograd, .chain and .scratch are not. out_side: of Winograd's tiles, 0 for false.
  */
 RNL_API RNL_NODISCARD rnl_status rnl_conv_prefers_winograd(const rnl_device *device, const rnl_conv_params *params,
                                                            const rnl_view *src, const rnl_view *weight,
-                                                           const rnl_view *dst, bool *out_prefers);
+                                                           const rnl_view *dst, int64_t *out_side);
 RNL_API RNL_NODISCARD rnl_status rnl_conv_prefers_strassen(const rnl_device *device, const rnl_conv_params *params,
                                                            const rnl_view *src, const rnl_view *weight,
                                                            const rnl_view *dst, bool *out_prefers);

@@ -195,7 +195,7 @@ static const panel_tile *find_tile(rnl_device *device, const rnl_conv_problem *p
 {
     const panel_tile *first = NULL;
     step->problem = rnl_conv_panel_hash(problem);
-    step->variants = count_tiles(device, &first) + rnl_conv_winograd_blocks(device, problem);
+    step->variants = count_tiles(device, &first) + rnl_conv_winograd_ways(device, problem);
     const uint32_t variant = rnl_tuning_get(device, step->problem, rnl_conv_panel_tiles(device));
     return variant == RNL_TUNING_NONE ? choose_tile(device, problem) : first + variant;
 }

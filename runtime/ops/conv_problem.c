@@ -36,7 +36,8 @@ static rnl_status check_form(const rnl_conv_params *params, const rnl_view *weig
     if (params->amx &&
         (weight->dtype != RNL_U32 || !rnl_conv_amx_takes(params->amx, weight->rank, weight->shape, params->groups)))
         return FAIL(RNL_INVALID_ARGUMENT, "weights for matrix tiles in a convolution that has none");
-    bool fits = params->spatial == 2 && params->groups == 1 && weight->dtype == RNL_F32;
+    bool fits = (params->winograd == 4 || params->winograd == 2) && params->spatial == 2 && params->groups == 1 &&
+                weight->dtype == RNL_F32;
     for (size_t i = 0; fits && i < 2; ++i)
         fits = weight->shape[i + 2] == 3 && params->stride[i] == 1 && params->dilation[i] == 1;
     return fits || !params->winograd
@@ -148,7 +149,7 @@ static rnl_status find_weights(rnl_conv_problem *problem, const rnl_conv_params 
     rnl_conv_layout layout = rnl_conv_find_layout(problem->transposed, params->groups, weight->rank, weight->shape);
     int64_t end = 0;
     if (problem->winograd) {
-        const rnl_winograd_layout winograd = rnl_winograd_find_layout(weight->shape);
+        const rnl_winograd_layout winograd = rnl_winograd_find_layout(problem->winograd, weight->shape);
         layout = (rnl_conv_layout){.tap_stride = winograd.transform_stride,
                                    .panel_stride = winograd.panel_stride,
                                    .zeros_at = winograd.zeros_at,

@@ -6,12 +6,20 @@
 #include "ops/conv_step.h"
 #include "ops/implementation.h"
 #include "ops/tuning.h"
+#include <math.h>
 
-#define TRANSFORMS 36
-#define TOGETHER 2 /* slabs that pass by the weights, so that these are read half as often */
-/* All slabs of a share, where they are no more than this and of registers of 8 floats: slabs are small then. */
-#define FEW_TOGETHER 4
-#define SIDE 4 /* pixels of a tile, in each direction */
+/* Pixels of a tile in each direction, and what parts of the work take, in cycles of one vector's multiply-adds. */
+typedef struct winograd_form {
+    int64_t side;
+    double turning, turning_back; /* of a tile's vector of channels */
+    int64_t together;             /* slabs that pass by the weights, so that these are read less often; … */
+    int64_t few; /* … all of a share, where they are no more and of registers of 8 floats: slabs are small then */
+    double gain; /* over ways with smaller weights, to be worth the memory */
+} winograd_form;
+
+/* Variants are numbered in this order. */
+static const winograd_form forms[] = {{4, 300, 350, 2, 4, 1.3}, {2, 80, 90, 4, 9, 1.15}};
+#define FORMS (sizeof forms / sizeof *forms)
 
 /* Tiles of a slab, and vectors of channels, whose sums fit in registers of `vector` floats. Few: each is a program. */
 typedef struct winograd_block {
@@ -21,10 +29,10 @@ typedef struct winograd_block {
 static const winograd_block blocks[] = {{16, 7, 4}, {16, 8, 3}, {16, 14, 2}, {8, 6, 2}, {8, 4, 3}, {4, 6, 2}};
 #define WORTHWHILE 0.95   /* of an earlier block's cost: a model does with fewer programs then */
 #define BYTES_A_CYCLE 6.0 /* that memory gives to all threads together */
-#define GAIN 1.3          /* over direct sums, to be worth weights of four times the size */
 
 /* How the work is cut: a work-item does some slabs, one after the other, and some blocks of channels of each. */
 typedef struct winograd_plan {
+    const winograd_form *form;
     const winograd_block *block;
     int64_t tiles, slabs, channel_blocks;
     int64_t share_slabs, share_blocks, together; /* of a work-item */
@@ -37,13 +45,20 @@ static int64_t padded_channels(const rnl_conv_problem *problem)
     return rnl_divide_up(problem->channels, RNL_CONV_PANEL) * RNL_CONV_PANEL;
 }
 
-/* Cycles of a work-item, as measured where a cycle does one vector's multiply-adds. */
+/* Products of each pair of channels for a tile. */
+static int64_t transforms(const winograd_form *form)
+{
+    return (form->side + 2) * (form->side + 2);
+}
+
+/* Cycles of a work-item. */
 static double item_cost(const rnl_conv_problem *problem, const winograd_plan *plan)
 {
     const winograd_block *block = plan->block;
     const double channels = (double)padded_channels(problem), sums = (double)(block->rows * block->vectors);
-    const double turning = channels / (double)block->vector * (double)block->rows * 300;
-    const double product = TRANSFORMS * (channels * sums + 4 * sums + 40), turning_back = sums * 350;
+    const double turning = channels / (double)block->vector * (double)block->rows * plan->form->turning;
+    const double product = (double)transforms(plan->form) * (channels * sums + 4 * sums + 40);
+    const double turning_back = sums * plan->form->turning_back;
     return (double)plan->share_slabs * (turning + (double)plan->share_blocks * (product + turning_back));
 }
 
@@ -79,12 +94,18 @@ static bool is_large_enough(const rnl_conv_problem *problem)
     return problem->channels >= 16 && problem->filters >= 16;
 }
 
-uint32_t rnl_conv_winograd_blocks(const rnl_device *device, const rnl_conv_problem *problem)
+/* Of the device's vectors. */
+static uint32_t count_blocks(const rnl_device *device)
 {
     uint32_t count = 0;
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; ++i)
         count += blocks[i].vector == device->vector_width;
-    return has_shape(problem) && is_large_enough(problem) ? count : 0;
+    return count;
+}
+
+uint32_t rnl_conv_winograd_ways(const rnl_device *device, const rnl_conv_problem *problem)
+{
+    return has_shape(problem) && is_large_enough(problem) ? FORMS * count_blocks(device) : 0;
 }
 
 uint64_t rnl_conv_winograd_list(void)
@@ -92,35 +113,41 @@ uint64_t rnl_conv_winograd_list(void)
     return rnl_hash_bytes(blocks, sizeof blocks).low;
 }
 
-/* As measured: a number below `panels` is a tile of panels, one above it a block of ours. */
+/* As measured: a number below `panels` is a tile of panels, one above it a form's block. */
 static uint32_t measured_variant(const rnl_device *device, const rnl_conv_problem *problem, uint32_t panels)
 {
-    const uint32_t own = rnl_conv_winograd_blocks(device, problem);
+    const uint32_t own = rnl_conv_winograd_ways(device, problem);
     return own == 0 ? RNL_TUNING_NONE
                     : rnl_tuning_get((rnl_device *)(uintptr_t)device, rnl_conv_panel_hash(problem), panels + own);
 }
 
 static int64_t choose_together(const winograd_plan *plan)
 {
-    const int64_t most = plan->block->vector < 16 && plan->share_slabs <= FEW_TOGETHER ? FEW_TOGETHER : TOGETHER;
+    const winograd_form *form = plan->form;
+    const int64_t most = plan->block->vector < 16 && plan->share_slabs <= form->few ? form->few : form->together;
     return plan->share_slabs < most ? plan->share_slabs : most;
 }
 
+static bool count_tiles(const rnl_conv_problem *problem, int64_t side, int64_t *out_tiles)
+{
+    const int64_t across = rnl_divide_up(problem->dst_size[2], side), down = rnl_divide_up(problem->dst_size[1], side);
+    return !__builtin_mul_overflow(problem->batch, across, out_tiles) &&
+           !__builtin_mul_overflow(*out_tiles, down, out_tiles) && *out_tiles >= 1 && *out_tiles <= INT32_MAX / 256;
+}
+
 /* The cheapest way, or that of `wanted`, the number of a block of the device's vectors. */
-static bool plan_blocks(const rnl_device *device, const rnl_conv_problem *problem, uint32_t wanted,
-                        winograd_plan *out_plan)
+static bool plan_blocks(const rnl_device *device, const rnl_conv_problem *problem, const winograd_form *form,
+                        uint32_t wanted, winograd_plan *out_plan)
 {
     winograd_plan best = {0};
     uint32_t number = 0;
-    const int64_t across = rnl_divide_up(problem->dst_size[2], SIDE), down = rnl_divide_up(problem->dst_size[1], SIDE);
-    int64_t tiles = problem->batch;
-    if (__builtin_mul_overflow(tiles, across, &tiles) || __builtin_mul_overflow(tiles, down, &tiles) ||
-        tiles > INT32_MAX / 256 || tiles < 1 || problem->channels > 1 << 16 || problem->filters > 1 << 24)
+    int64_t tiles;
+    if (!count_tiles(problem, form->side, &tiles) || problem->channels > 1 << 16 || problem->filters > 1 << 24)
         return false;
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; ++i) {
         if (blocks[i].vector != device->vector_width || (wanted != RNL_TUNING_NONE && wanted != number++))
             continue;
-        winograd_plan plan = {.block = &blocks[i], .tiles = tiles};
+        winograd_plan plan = {.form = form, .block = &blocks[i], .tiles = tiles};
         plan.slabs = rnl_divide_up(tiles, blocks[i].rows);
         plan.channel_blocks = rnl_divide_up(problem->filters, blocks[i].vector * blocks[i].vectors);
         choose_shares(device, problem, &plan);
@@ -131,18 +158,30 @@ static bool plan_blocks(const rnl_device *device, const rnl_conv_problem *proble
         return false;
     best.together = choose_together(&best);
     best.own_floats =
-        TRANSFORMS * RNL_CONV_PANEL + best.together * best.block->rows * TRANSFORMS *
-                                          (padded_channels(problem) + best.block->vectors * best.block->vector);
+        transforms(form) * (RNL_CONV_PANEL + best.together * best.block->rows *
+                                                 (padded_channels(problem) + best.block->vectors * best.block->vector));
     *out_plan = best;
     return true;
 }
 
 /* As measured, else as estimated. */
-static bool make_plan(const rnl_device *device, const rnl_conv_problem *problem, winograd_plan *out_plan)
+static bool make_plan(const rnl_device *device, const rnl_conv_problem *problem, const winograd_form *form,
+                      winograd_plan *out_plan)
 {
-    const uint32_t panels = rnl_conv_panel_tiles(device), variant = measured_variant(device, problem, panels);
-    const bool is_own = variant != RNL_TUNING_NONE && variant >= panels;
-    return plan_blocks(device, problem, is_own ? variant - panels : RNL_TUNING_NONE, out_plan);
+    const uint32_t count = count_blocks(device),
+                   first = rnl_conv_panel_tiles(device) + (uint32_t)(form - forms) * count;
+    const uint32_t variant = measured_variant(device, problem, rnl_conv_panel_tiles(device));
+    const bool is_own = variant != RNL_TUNING_NONE && variant >= first && variant < first + count;
+    return plan_blocks(device, problem, form, is_own ? variant - first : RNL_TUNING_NONE, out_plan);
+}
+
+/* Of the weights. */
+static const winograd_form *form_of(const rnl_conv_problem *problem)
+{
+    for (size_t i = 0; i < FORMS; ++i)
+        if (forms[i].side == problem->winograd)
+            return &forms[i];
+    return NULL;
 }
 
 static int64_t plan_floats(const winograd_plan *plan)
@@ -155,8 +194,9 @@ int64_t rnl_conv_winograd_scratch(const rnl_device *device, const rnl_conv_probl
 {
     int64_t most = 0;
     winograd_plan plan;
-    for (uint32_t i = 0; i < sizeof blocks / sizeof *blocks; ++i)
-        if (plan_blocks(device, problem, i, &plan) && plan_floats(&plan) > most)
+    const winograd_form *form = form_of(problem);
+    for (uint32_t i = 0; form && i < sizeof blocks / sizeof *blocks; ++i)
+        if (plan_blocks(device, problem, form, i, &plan) && plan_floats(&plan) > most)
             most = plan_floats(&plan);
     return most;
 }
@@ -166,8 +206,9 @@ bool rnl_conv_winograd_applies(const rnl_device *device, const void *data)
     const rnl_conv_problem *problem = data;
     const rnl_view *scratch = problem->scratch;
     const int64_t given = scratch && scratch->dtype == RNL_F32 ? rnl_view_elements(scratch) : 0;
+    const winograd_form *form = form_of(problem);
     winograd_plan plan;
-    return problem->winograd && rnl_device_is_cpu(device) && has_shape(problem) && make_plan(device, problem, &plan) &&
+    return form && rnl_device_is_cpu(device) && has_shape(problem) && make_plan(device, problem, form, &plan) &&
            plan_floats(&plan) <= given;
 }
 
@@ -177,20 +218,50 @@ static double larger(double a, double b)
 }
 
 /* Weights come from memory in each run: those of a model are more than caches hold. */
+static double memory_cost(const rnl_conv_problem *problem, const winograd_form *form)
+{
+    return 4.0 * (double)transforms(form) * (double)problem->channels * (double)problem->filters / BYTES_A_CYCLE;
+}
+
+/* INFINITY where it does not apply. */
+static double estimate(const rnl_device *device, const rnl_conv_problem *problem, const winograd_form *form)
+{
+    winograd_plan plan;
+    return make_plan(device, problem, form, &plan) ? larger(plan.cost, memory_cost(problem, form)) : INFINITY;
+}
+
+/* With what weights take counted again: not all of it is hidden, and memory is for others, too. */
+static double whole_cost(const rnl_device *device, const rnl_conv_problem *problem, const winograd_form *form)
+{
+    return estimate(device, problem, form) + memory_cost(problem, form);
+}
+
+int64_t rnl_conv_winograd_side(const rnl_device *device, const rnl_conv_problem *problem)
+{
+    const uint32_t panels = rnl_conv_panel_tiles(device), variant = measured_variant(device, problem, panels);
+    const winograd_form *best = &forms[0];
+    if (variant != RNL_TUNING_NONE && variant >= panels)
+        return forms[(variant - panels) / count_blocks(device)].side;
+    for (size_t i = 1; i < FORMS; ++i)
+        if (whole_cost(device, problem, &forms[i]) < whole_cost(device, problem, best))
+            best = &forms[i];
+    return best->side;
+}
+
 bool rnl_conv_winograd_pays(const rnl_device *device, const void *data)
 {
     const rnl_conv_problem *problem = data;
     const double pixels = (double)problem->batch * (double)problem->dst_size[1] * (double)problem->dst_size[2];
     const double products = 9.0 * (double)problem->channels * (double)problem->filters;
     const uint32_t panels = rnl_conv_panel_tiles(device), variant = measured_variant(device, problem, panels);
-    winograd_plan plan;
+    const winograd_form *form = form_of(problem);
     if (variant != RNL_TUNING_NONE)
         return variant >= panels;
-    if (!is_large_enough(problem) || !make_plan(device, problem, &plan))
+    if (!is_large_enough(problem) || !form)
         return false;
     const double direct = pixels * products / (double)device->vector_width / (double)rnl_device_units(device);
     const double others = larger(direct, 4 * products / BYTES_A_CYCLE) / (problem->pairs ? 2 : 1);
-    return GAIN * larger(plan.cost, 4 * 4 * products / BYTES_A_CYCLE) < others;
+    return form->gain * estimate(device, problem, form) < others;
 }
 
 static void add_own(rnl_step_builder *step, const rnl_conv_problem *problem, const winograd_plan *plan)
@@ -204,16 +275,17 @@ rnl_status rnl_conv_winograd_append(rnl_step_list *list, const char *name, const
     rnl_conv_problem problem = *(const rnl_conv_problem *)data;
     winograd_plan plan;
     rnl_step_builder step;
-    if (!make_plan(list->device, &problem, &plan))
+    const winograd_form *form = form_of(&problem);
+    if (!form || !make_plan(list->device, &problem, form, &plan))
         return FAIL(RNL_INTERNAL, "%s does not apply to this convolution", name);
     const int64_t floats = plan_floats(&plan);
     problem.index64 |= problem.scratch->offset + floats > INT32_MAX - 65536;
     const rnl_conv_tile tile = {.vector = plan.block->vector, .pixels = plan.block->rows};
     rnl_step_begin(&step, list, name, problem.index64);
     step.step.problem = rnl_conv_panel_hash(&problem);
-    step.step.variants = rnl_conv_panel_tiles(list->device) + rnl_conv_winograd_blocks(list->device, &problem);
+    step.step.variants = rnl_conv_panel_tiles(list->device) + rnl_conv_winograd_ways(list->device, &problem);
     rnl_conv_add_defines(&step, &problem, &tile);
-    rnl_step_define(&step, "NB=%lld", (long long)plan.block->vectors);
+    rnl_step_define(&step, "NB=%lld -DSIDE=%lld", (long long)plan.block->vectors, (long long)form->side);
     add_own(&step, &problem, &plan);
     rnl_conv_add_arguments(&step, &problem, false, plan.tiles, plan.share_slabs, plan.share_blocks);
     rnl_step_range(&step, 2, (size_t[3]){(size_t)plan.block_items, (size_t)plan.slab_items, 1}, (size_t[3]){1, 1, 1});

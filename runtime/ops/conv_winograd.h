@@ -6,19 +6,21 @@
 #include "ops/conv_problem.h"
 
 /*
- * Where its weights lie: transform i (of 36), channel and filter f are at f / RNL_CONV_PANEL * panel_stride +
- * i * transform_stride + channel * RNL_CONV_PANEL + f % RNL_CONV_PANEL, channels in whole panels. INT64_MAX where it
- * overflows.
+ * Where its weights lie for tiles of side x side pixels: transform i (of (side + 2)^2), channel and filter f are at f /
+ * RNL_CONV_PANEL * panel_stride + i * transform_stride + channel * RNL_CONV_PANEL + f % RNL_CONV_PANEL, channels in
+ * whole panels. INT64_MAX where it overflows.
  */
 typedef struct rnl_winograd_layout {
     int64_t panels, padded_channels, transform_stride, panel_stride, zeros_at, elements;
 } rnl_winograd_layout;
-rnl_winograd_layout rnl_winograd_find_layout(const int64_t shape[4]);
+rnl_winograd_layout rnl_winograd_find_layout(int64_t side, const int64_t shape[4]);
 
 /* Ways to do this convolution: its variants behind those of panels, see rnl_conv_panel_hash(). 0: it is none for it. */
-uint32_t rnl_conv_winograd_blocks(const rnl_device *device, const rnl_conv_problem *problem);
+uint32_t rnl_conv_winograd_ways(const rnl_device *device, const rnl_conv_problem *problem);
 /* A hash of all blocks. */
 uint64_t rnl_conv_winograd_list(void);
+/* The side of its tiles that suits best, 4 or 2, for weights that have no form yet. */
+int64_t rnl_conv_winograd_side(const rnl_device *device, const rnl_conv_problem *problem);
 /* The floats of params.scratch that it wants. */
 int64_t rnl_conv_winograd_scratch(const rnl_device *device, const rnl_conv_problem *problem);
 bool rnl_conv_winograd_applies(const rnl_device *device, const void *problem);

@@ -16,22 +16,23 @@ static int64_t saturating_add(int64_t a, int64_t b)
     return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
 }
 
-rnl_winograd_layout rnl_winograd_find_layout(const int64_t shape[4])
+rnl_winograd_layout rnl_winograd_find_layout(int64_t side, const int64_t shape[4])
 {
     rnl_winograd_layout l = {.panels = saturating_add(shape[0], LANES - 1) / LANES};
     l.padded_channels = saturating_mul(saturating_add(shape[1], LANES - 1) / LANES, LANES);
     l.transform_stride = saturating_mul(l.padded_channels, LANES);
-    l.panel_stride = saturating_mul(36, l.transform_stride);
+    l.panel_stride = saturating_mul((side + 2) * (side + 2), l.transform_stride);
     l.zeros_at = saturating_mul(l.panels, l.panel_stride);
     l.elements = saturating_add(l.zeros_at, saturating_add(l.padded_channels, RNL_CONV_ZEROS));
     return l;
 }
 
-void rnl_conv_winograd_layout(uint32_t slot, const int64_t shape[4], rnl_view *out_view, int64_t *out_elements)
+void rnl_conv_winograd_layout(int64_t side, uint32_t slot, const int64_t shape[4], rnl_view *out_view,
+                              int64_t *out_elements)
 {
     *out_view =
         (rnl_view){.slot = slot, .dtype = RNL_F32, .rank = 4, .shape = {shape[0], shape[1], shape[2], shape[3]}};
-    *out_elements = rnl_winograd_find_layout(shape).elements;
+    *out_elements = rnl_winograd_find_layout(side, shape).elements;
 }
 
 /* ---- packing ---------------------------------------------------------------------------------------------------- */
@@ -39,10 +40,11 @@ void rnl_conv_winograd_layout(uint32_t slot, const int64_t shape[4], rnl_view *o
 typedef double lanes[LANES];
 
 /*
- * Three taps along one dimension, `step` lanes apart, as the values of their polynomial at 0, 3/4, -3/4, 3/2, -3/2 and
- * infinity; each over the product of its distances to the others, since the pixels' transform leaves that out.
+ * Three taps along one dimension, `step` lanes apart, as the values of their polynomial at some points; each over the
+ * product of its distances to the others, since the pixels' transform leaves that out. These: 0, 3/4, -3/4, 3/2, -3/2
+ * and infinity.
  */
-static void turn_taps(lanes *taps, size_t step, lanes *out, size_t out_step)
+static void turn_six(lanes *taps, size_t step, lanes *out, size_t out_step)
 {
     static const double a = 0.75, b = 1.5;
     const double at_zero = 1 / (a * a * b * b), at_a = 1 / (2 * a * a * (a * a - b * b)),
@@ -60,6 +62,18 @@ static void turn_taps(lanes *taps, size_t step, lanes *out, size_t out_step)
     }
 }
 
+/* 0, 1, -1 and infinity. */
+static void turn_four(lanes *taps, size_t step, lanes *out, size_t out_step)
+{
+    for (size_t i = 0; i < LANES; ++i) {
+        const double even = (taps[0][i] + taps[2 * step][i]) / 2, odd = taps[step][i] / 2;
+        out[0][i] = taps[0][i];
+        out[out_step][i] = even + odd;
+        out[2 * out_step][i] = even - odd;
+        out[3 * out_step][i] = taps[2 * step][i];
+    }
+}
+
 /* The taps of one channel, for a panel's filters; lanes that are not there stay as they are. */
 static void read_taps(const void *source, int64_t filter_stride, int64_t count, const double *factors, lanes taps[9])
 {
@@ -72,21 +86,24 @@ static void read_taps(const void *source, int64_t filter_stride, int64_t count, 
     }
 }
 
-static void pack_channel(lanes taps[9], int64_t transform_stride, float *target)
+static void pack_channel(int64_t side, lanes taps[9], int64_t transform_stride, float *target)
 {
+    void (*const turn)(lanes *, size_t, lanes *, size_t) = side == 4 ? turn_six : turn_four;
+    const size_t points = (size_t)side + 2;
     lanes columns[18], all[36];
     for (size_t x = 0; x < 3; ++x)
-        turn_taps(taps + x, 3, columns + x, 3);
-    for (size_t y = 0; y < 6; ++y)
-        turn_taps(columns + 3 * y, 1, all + 6 * y, 1);
-    for (size_t i = 0; i < 36; ++i)
+        turn(taps + x, 3, columns + x, 3);
+    for (size_t y = 0; y < points; ++y)
+        turn(columns + 3 * y, 1, all + points * y, 1);
+    for (size_t i = 0; i < points * points; ++i)
         for (size_t lane = 0; lane < LANES; ++lane)
             target[(int64_t)i * transform_stride + (int64_t)lane] = (float)all[i][lane];
 }
 
-void rnl_conv_winograd_pack(const int64_t shape[4], const float *source, const double *factors, float *target)
+void rnl_conv_winograd_pack(int64_t side, const int64_t shape[4], const float *source, const double *factors,
+                            float *target)
 {
-    const rnl_winograd_layout l = rnl_winograd_find_layout(shape);
+    const rnl_winograd_layout l = rnl_winograd_find_layout(side, shape);
     const int64_t channels = shape[1];
     for (int64_t panel = 0; panel < l.panels; ++panel) {
         const int64_t first = panel * LANES, left = shape[0] - first, count = left < LANES ? left : LANES;
@@ -94,9 +111,9 @@ void rnl_conv_winograd_pack(const int64_t shape[4], const float *source, const d
         lanes taps[9] = {{0}};
         for (int64_t c = 0; c < channels; ++c) {
             read_taps(source + (first * channels + c) * 9, channels * 9, count, factors ? factors + first : NULL, taps);
-            pack_channel(taps, l.transform_stride, to + c * LANES);
+            pack_channel(side, taps, l.transform_stride, to + c * LANES);
         }
-        for (int64_t i = 0; i < 36 && channels < l.padded_channels; ++i)
+        for (int64_t i = 0; i < (side + 2) * (side + 2) && channels < l.padded_channels; ++i)
             memset(to + i * l.transform_stride + channels * LANES, 0,
                    (size_t)((l.padded_channels - channels) * LANES) * sizeof *to);
     }

@@ -13,7 +13,8 @@ static bool is_cpu(void)
     return rnl_device_is_cpu(op_device());
 }
 
-static void run(int64_t batch, int64_t channels, int64_t filters, int64_t height, int64_t width, conv_case other)
+static void run_side(int64_t side, int64_t batch, int64_t channels, int64_t filters, int64_t height, int64_t width,
+                     conv_case other)
 {
     conv_case test = other;
     test.batch = batch;
@@ -22,10 +23,17 @@ static void run(int64_t batch, int64_t channels, int64_t filters, int64_t height
     test.size[0] = height;
     test.size[1] = width;
     test.taps[0] = test.taps[1] = 3;
-    test.winograd = true;
+    test.winograd = side;
     test.implementation = "conv:winograd";
     if (is_cpu())
         conv_case_run(&test);
+}
+
+/* In tiles of both sizes. */
+static void run(int64_t batch, int64_t channels, int64_t filters, int64_t height, int64_t width, conv_case other)
+{
+    run_side(4, batch, channels, filters, height, width, other);
+    run_side(2, batch, channels, filters, height, width, other);
 }
 #define PADS .pad_begin = {1, 1}, .pad_end = {1, 1}
 
@@ -35,7 +43,7 @@ START_TEST(channel_counts)
     const size_t n = op_small() ? 2 : 6;
     for (size_t i = 0; i < n; ++i)
         for (size_t j = 0; j < n; ++j)
-            run(1, counts[i], counts[j], 5, 9, (conv_case){PADS, .bias = (i + j) % 2});
+            run_side(i % 2 ? 2 : 4, 1, counts[i], counts[j], 5, 9, (conv_case){PADS, .bias = j % 2});
 }
 END_TEST
 
@@ -115,16 +123,16 @@ static rnl_view weight_view;
 static rnl_conv_params params;
 
 /* 1x2x12x12 to 1x3x12x12. */
-static void make_valid(void)
+static void make_valid(int64_t side)
 {
     const int64_t shape[4] = {3, 2, 3, 3};
     int64_t elements = 0, floats = 0;
     params = (rnl_conv_params){
-        .spatial = 2, .stride = {1, 1}, .dilation = {1, 1}, .pad_begin = {1, 1}, .groups = 1, .winograd = true};
+        .spatial = 2, .stride = {1, 1}, .dilation = {1, 1}, .pad_begin = {1, 1}, .groups = 1, .winograd = side};
     weights = op_tensor_create(RNL_F32, 4, shape, OP_ROW_MAJOR);
     image = op_tensor_create(RNL_F32, 4, (const int64_t[]){1, 2, 12, 12}, OP_CHANNELS_LAST);
     result = op_tensor_create(RNL_F32, 4, (const int64_t[]){1, 3, 12, 12}, OP_CHANNELS_LAST);
-    rnl_conv_winograd_layout(0, shape, &weight_view, &elements);
+    rnl_conv_winograd_layout(side, 0, shape, &weight_view, &elements);
     packed = op_tensor_create(RNL_F32, 1, &elements, OP_ROW_MAJOR);
     weight_view.slot = packed->view.slot;
     weight_view.offset = packed->view.offset;
@@ -138,15 +146,23 @@ static rnl_status convolve(void)
     return rnl_op_conv(op_list(), &params, &image->view, &weight_view, NULL, &result->view);
 }
 
+/* Whether a tile that begins at `first` reads this pixel. */
+static bool reads(int64_t first, int64_t side, int64_t pixel)
+{
+    return pixel >= first - 1 && pixel <= first + side;
+}
+
 /* What is not finite reaches the pixels whose windows hold it, and no tile that does not read it. */
 START_TEST(special_values)
 {
-    static const double values[] = {NAN, INFINITY, -INFINITY};
-    for (size_t i = 0; is_cpu() && i < 3; ++i) {
-        make_valid();
+    static const double values[] = {NAN, INFINITY, -INFINITY, NAN, INFINITY, -INFINITY};
+    for (size_t i = 0; is_cpu() && i < 6; ++i) {
+        const int64_t side = i < 3 ? 4 : 2;
+        make_valid(side);
         op_fill(weights, OP_RANDOM, 0.5, 1);
-        rnl_conv_winograd_pack(weights->view.shape, (const float *)(const void *)weights->data + weights->view.offset,
-                               NULL, (float *)(void *)packed->data + packed->view.offset);
+        rnl_conv_winograd_pack(side, weights->view.shape,
+                               (const float *)(const void *)weights->data + weights->view.offset, NULL,
+                               (float *)(void *)packed->data + packed->view.offset);
         op_fill(image, OP_RANDOM, -1, 1);
         op_put(image, (const int64_t[]){0, 1, 5, 6}, op_float(values[i]));
         op_expect(RNL_OK, convolve());
@@ -155,7 +171,7 @@ START_TEST(special_values)
             int64_t at[RNL_MAX_RANK];
             op_coordinates(result, k, at);
             const bool window = at[2] >= 4 && at[2] <= 6 && at[3] >= 5 && at[3] <= 7;
-            const bool tile = at[2] / 4 == 1 && at[3] / 4 == 1;
+            const bool tile = reads(at[2] / side * side, side, 5) && reads(at[3] / side * side, side, 6);
             if (window || !tile)
                 ck_assert_msg(isfinite(op_get(result, at).f) == !window, "pixel %d, %d", (int)at[2], (int)at[3]);
         }
@@ -168,8 +184,11 @@ START_TEST(wrong_arguments)
 {
     if (!is_cpu())
         return;
-    make_valid();
+    make_valid(4);
     op_expect(RNL_OK, convolve());
+    params.winograd = 3;
+    op_expect(RNL_INVALID_ARGUMENT, convolve());
+    params.winograd = 4;
     params.stride[1] = 2;
     op_expect(RNL_INVALID_ARGUMENT, convolve());
     params.stride[1] = 1;
@@ -179,7 +198,7 @@ START_TEST(wrong_arguments)
     params.scratch = NULL;
     op_expect(RNL_UNIMPLEMENTED, convolve());
     op_reset();
-    make_valid();
+    make_valid(2);
     weight_view.shape[2] = 1;
     op_expect(RNL_INVALID_ARGUMENT, convolve());
     params.groups = 2;
@@ -188,21 +207,23 @@ START_TEST(wrong_arguments)
 }
 END_TEST
 
-static bool prefers(int64_t channels, int64_t filters, int64_t size, rnl_dtype dtype)
+static int64_t prefers(int64_t channels, int64_t filters, int64_t size, rnl_dtype dtype)
 {
     const rnl_conv_params plain = {
         .spatial = 2, .stride = {1, 1}, .dilation = {1, 1}, .pad_begin = {1, 1}, .groups = 1};
     const int64_t shape[4] = {1, channels, size, size}, target[4] = {1, filters, size, size};
     const rnl_view from = rnl_view_channels_last(0, dtype, 4, shape), to = rnl_view_channels_last(1, dtype, 4, target);
     const rnl_view weight = {.slot = 2, .dtype = dtype, .rank = 4, .shape = {filters, channels, 3, 3}};
-    bool result_is = false;
-    op_expect(RNL_OK, rnl_conv_prefers_winograd(op_device(), &plain, &from, &weight, &to, &result_is));
-    return result_is;
+    int64_t side = 0;
+    op_expect(RNL_OK, rnl_conv_prefers_winograd(op_device(), &plain, &from, &weight, &to, &side));
+    return side;
 }
 
 START_TEST(preferences)
 {
-    ck_assert_int_eq(prefers(64, 64, 56, RNL_F32), is_cpu());
+    ck_assert_int_eq(prefers(64, 64, 56, RNL_F32), is_cpu() ? 4 : 0);
+    /* Four tiles of 4x4 pixels are soon done by registers of 8 floats, but not their weights' way from memory. */
+    ck_assert(prefers(512, 512, 7, RNL_F32) != 4 || op_device()->vector_width < 8);
     ck_assert(!prefers(64, 64, 56, RNL_F16));
     ck_assert(!prefers(3, 64, 56, RNL_F32));
     ck_assert(!prefers(64, 1, 56, RNL_F32));
@@ -210,7 +231,7 @@ START_TEST(preferences)
     setenv("RUNNEL_CONV", "panel", 1);
     ck_assert(!prefers(64, 64, 56, RNL_F32));
     setenv("RUNNEL_CONV", "winograd", 1);
-    ck_assert_int_eq(prefers(3, 64, 56, RNL_F32), is_cpu());
+    ck_assert_int_eq(prefers(3, 64, 56, RNL_F32) != 0, is_cpu());
     unsetenv("RUNNEL_CONV");
 }
 END_TEST

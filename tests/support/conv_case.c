@@ -12,6 +12,8 @@
  * squared for two dimensions: 27.42^2.
  */
 #define WINOGRAD_GROWTH 752.0
+/* Of tiles of 2x2 pixels: 8^2. */
+#define WINOGRAD_2_GROWTH 64.0
 /* The same for Strassen's algorithm: each result is made of blocks' products that come to 18 for two channels. */
 #define STRASSEN_GROWTH 9.0
 
@@ -84,14 +86,14 @@ static void weight_shape(const conv_case *test, int64_t shape[5])
         shape[i + 2] = test->taps[i];
 }
 
-static rnl_view pack_winograd(const op_tensor *weight)
+static rnl_view pack_winograd(int64_t side, const op_tensor *weight)
 {
     rnl_view view;
     int64_t elements = 0;
-    rnl_conv_winograd_layout(0, weight->view.shape, &view, &elements);
+    rnl_conv_winograd_layout(side, 0, weight->view.shape, &view, &elements);
     op_tensor *packed = op_tensor_create(RNL_F32, 1, &elements, OP_ROW_MAJOR);
-    rnl_conv_winograd_pack(weight->view.shape, (const float *)(const void *)weight->data + weight->view.offset, NULL,
-                           (float *)(void *)packed->data + packed->view.offset);
+    rnl_conv_winograd_pack(side, weight->view.shape, (const float *)(const void *)weight->data + weight->view.offset,
+                           NULL, (float *)(void *)packed->data + packed->view.offset);
     view.slot = packed->view.slot;
     view.offset = packed->view.offset;
     return view;
@@ -391,7 +393,7 @@ void conv_case_run(const conv_case *given)
     params.pairs = test->pairs;
     params.strassen = test->strassen;
     params.amx = test->amx;
-    const rnl_view weight = test->winograd   ? pack_winograd(run.weight)
+    const rnl_view weight = test->winograd   ? pack_winograd(test->winograd, run.weight)
                             : test->pairs    ? pack_pairs(&run)
                             : test->strassen ? pack_strassen(run.weight)
                             : test->amx      ? pack_amx(&run)
@@ -405,9 +407,10 @@ void conv_case_run(const conv_case *given)
     op_run();
     compute_expected(&run);
     /* Each f32 addition of products of at most 1 may round by half a unit of a sum of at most that many. */
-    const double products = test->winograd   ? WINOGRAD_GROWTH
-                            : test->strassen ? STRASSEN_GROWTH
-                                             : (double)pixel_count(test, test->taps);
+    const double products = test->winograd == 4 ? WINOGRAD_GROWTH
+                            : test->winograd    ? WINOGRAD_2_GROWTH
+                            : test->strassen    ? STRASSEN_GROWTH
+                                                : (double)pixel_count(test, test->taps);
     const double terms = products * (double)(test->channels / test->groups) + 1;
     op_bound bound = op_tolerance(test->dtype);
     bound.absolute += terms * 0x1p-23;

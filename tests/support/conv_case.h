@@ -26,7 +26,7 @@ typedef struct conv_case {
     bool pack_on_device;                      /* the weights, from the order that models have */
     rnl_dtype dtype;                          /* 0: F32 */
     unsigned chain;                           /* CONV_CHAIN_…; 0: no chain */
-    bool winograd;                            /* the weights are for Winograd's way */
+    int64_t winograd;                         /* 4 or 2: the weights are for Winograd's way with such tiles */
     bool pairs;                               /* src is BF16, the weights F32 that are packed as pairs of BF16 */
     bool mixed;                               /* src alone is BF16 (with amx: the weights F32 that are packed) */
     bool strassen;                            /* … for Strassen's algorithm */
