@@ -29,11 +29,14 @@ static void run_side(int64_t side, int64_t batch, int64_t channels, int64_t filt
         conv_case_run(&test);
 }
 
-/* In tiles of both sizes. */
+/* In tiles of both sizes; of the one or the other where cases are to be few. */
 static void run(int64_t batch, int64_t channels, int64_t filters, int64_t height, int64_t width, conv_case other)
 {
-    run_side(4, batch, channels, filters, height, width, other);
-    run_side(2, batch, channels, filters, height, width, other);
+    const int64_t which = op_small() ? 1 + (filters + height + width) % 2 : 3;
+    if (which & 1)
+        run_side(4, batch, channels, filters, height, width, other);
+    if (which & 2)
+        run_side(2, batch, channels, filters, height, width, other);
 }
 #define PADS .pad_begin = {1, 1}, .pad_end = {1, 1}
 
