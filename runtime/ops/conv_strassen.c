@@ -25,7 +25,8 @@ static const strassen_block blocks[] = {{16, 8, 3}, {16, 6, 4}, {16, 14, 2}, {8,
 #define BYTES_A_CYCLE 6.0        /* that memory gives to all threads together */
 #define NARROW 8                 /* floats of a register */
 #define NARROW_BYTES_A_CYCLE 7.0 /* there, as measured on Zen 3 with 16 to 128 pixels of 1,024 channels */
-#define GAIN 1.03                /* over plain products, to be worth more memory */
+#define GAIN 1.03                /* over plain products, to be worth more memory; … */
+#define GAIN_OF_HALVES 1.11      /* … of a model that is rougher */
 #define FEW_WEIGHTS (512 * 1024) /* bytes that stay in a core's cache while slabs pass one by one */
 #define MANY_FLOATS (512 * 1024) /* of slabs that pass together */
 #define SWIFT_PIXELS 900
@@ -45,6 +46,7 @@ typedef struct strassen_costs {
 
 static const strassen_costs wide_costs = {15, 60, 300, 1.1, 70, 420, 7, 4, 1.06, 268};     /* measured on Zen 4 */
 static const strassen_costs narrow_costs = {15, 124, 1000, 1.0, 58, 500, 6, 2, 1.04, 205}; /* on Zen 3, two a cycle */
+static const strassen_costs halves_costs = {48, 124, 1000, 1.0, 58, 500, 6, 2, 1.04, 205}; /* on Zen 1 */
 
 /* How the work is cut: a work-item does some slabs of 2 * rows pixels, and some blocks of channels of each. */
 typedef struct strassen_plan {
@@ -57,7 +59,9 @@ typedef struct strassen_plan {
 
 static const strassen_costs *costs_of(const rnl_device *device)
 {
-    return device->vector_width == NARROW ? &narrow_costs : &wide_costs;
+    if (device->vector_width != NARROW)
+        return &wide_costs;
+    return rnl_conv_multiplies_halves() ? &halves_costs : &narrow_costs;
 }
 
 /* Cycles of a work-item. */
@@ -214,7 +218,8 @@ bool rnl_conv_strassen_pays(const rnl_device *device, const void *data)
     if (device->vector_width == NARROW &&
         plan.cost + 7 * bytes / 4 / NARROW_BYTES_A_CYCLE >= direct + bytes / NARROW_BYTES_A_CYCLE)
         return false;
-    return GAIN * larger(plan.cost, 7 * bytes / 4 / BYTES_A_CYCLE) < larger(direct, bytes / BYTES_A_CYCLE);
+    const double gain = costs_of(device) == &halves_costs ? GAIN_OF_HALVES : GAIN;
+    return gain * larger(plan.cost, 7 * bytes / 4 / BYTES_A_CYCLE) < larger(direct, bytes / BYTES_A_CYCLE);
 }
 
 static void add_own(rnl_step_builder *step, const rnl_conv_problem *problem, const strassen_plan *plan)
