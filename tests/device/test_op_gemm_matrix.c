@@ -40,16 +40,21 @@ static void force_mma(void)
 START_TEST(tiles)
 {
     static const int64_t sizes[][3] = {{33, 65, 40}, {1, 1, 1}, {16, 16, 16}, {50, 70, 33}, {64, 66, 100}};
+    /* Of the models' tiles of 16 or 32 rows and 32 columns: whole ones beside cut ones both ways, and two steps of
+     * terms. */
+    static const int64_t small[3] = {33, 33, 40};
     static const rnl_dtype types[] = {RNL_F16, RNL_BF16, RNL_F32};
     const bool floats = op_device()->matrix_instruction == (RNL_MATRIX_MFMA | RNL_MATRIX_MODEL);
-    for (size_t i = 0; i < (op_small() ? 1 : 5); ++i)
+    for (size_t i = 0; i < (op_small() ? 1 : 5); ++i) {
+        const int64_t *size = op_small() ? small : sizes[i];
         for (size_t t = 0; t < (op_small() ? 1 : floats ? 3 : 2); ++t)
             matrix_run(&(gemm_case){.dtype = types[t],
-                                    .m = sizes[i][0],
-                                    .n = sizes[i][1],
-                                    .k = sizes[i][2],
+                                    .m = size[0],
+                                    .n = size[1],
+                                    .k = size[2],
                                     .a_transposed = t == 1,
                                     .b_transposed = t == 1});
+    }
 }
 END_TEST
 
