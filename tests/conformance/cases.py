@@ -3,8 +3,11 @@
 
 import glob
 import os
+import pickle
 import re
+import tempfile
 import warnings
+import zlib
 
 import numpy as np
 import onnx
@@ -12,6 +15,7 @@ from onnx import numpy_helper
 from onnx.backend.test.case.node import collect_testcases
 from onnx.backend.test.loader import DATA_DIR
 
+TOP = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 # What inference on tensors of numbers has no use for: counted, but not asked for.
 TRAINING = {"Adagrad", "Adam", "Gradient", "Momentum"}
 RESTS = ("strings", "sequences", "optional", "training")
@@ -70,13 +74,41 @@ def _plain(value):
     return value
 
 
-def node_cases():
+def _kept_file():
+    """Where the node cases are kept: one file for what they depend on."""
+    with open(os.path.abspath(__file__), "rb") as file:
+        own = zlib.crc32(file.read())
+    return os.path.join(TOP, "build", f"conformance-{onnx.__version__}-{np.__version__}-{own:08x}.pickle")
+
+
+def _make_node_cases():
+    """Tuples of name, model in bytes, data sets and bounds. The package computes all of them at once, in Python's loops."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         made = collect_testcases(None)
-    for case in made:
-        suite = "expanded" if "_expanded" in case.name else "node"
-        yield Case(suite, case.name, case.model, case.data_sets, case.rtol, case.atol)
+    return [(case.name, case.model.SerializeToString(), case.data_sets, case.rtol, case.atol) for case in made]
+
+
+def _keep(made, path):
+    """In one step: tests run side by side."""
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with tempfile.NamedTemporaryFile(dir=os.path.dirname(path), delete=False) as file:
+        pickle.dump(made, file, pickle.HIGHEST_PROTOCOL)
+    os.replace(file.name, path)
+
+
+def node_cases():
+    """All implementations and processes get the same ones, which the first of them had made."""
+    path = _kept_file()
+    try:
+        with open(path, "rb") as file:
+            made = pickle.load(file)
+    except FileNotFoundError:
+        made = _make_node_cases()
+        _keep(made, path)
+    for name, model, data_sets, rtol, atol in made:
+        suite = "expanded" if "_expanded" in name else "node"
+        yield Case(suite, name, onnx.load_from_string(model), data_sets, rtol, atol)
 
 
 def operator_of(case, models):
