@@ -32,11 +32,11 @@
 #define TILES_N (BN / GROUPS_N / MN)
 #define LOADS_A (BM * BK / 4 / ITEMS)
 #define LOADS_B (BN * BK / 4 / ITEMS)
-// The model has barriers: many copies of them would compile for minutes.
+// The model has barriers: many copies of them, and of what lies between, would compile for minutes.
 #ifdef MODEL
-#define UNROLL_PRODUCTS
+#define UNROLL
 #else
-#define UNROLL_PRODUCTS _Pragma("unroll")
+#define UNROLL _Pragma("unroll")
 #endif
 #define PITCH (BK + 4) // of a tile's row (column) in local memory: they begin in different banks
 #if TILES_M * GROUPS_M * MM != BM || TILES_N * GROUPS_N * MN != BN || BK % MK != 0 ||                                  \
@@ -92,13 +92,13 @@ static inline void multiply_tiles(sums_t sum[TILES_M * TILES_N], __local const E
     for (int k = 0; k < BK; k += MK) {
         a_t x[TILES_M];
         b_t y[TILES_N];
-#pragma unroll
+        UNROLL
         for (int i = 0; i < TILES_M; i++)
             x[i] = LOAD_LANE_A(rows + i * MM * PITCH + k, PITCH, lane);
-#pragma unroll
+        UNROLL
         for (int j = 0; j < TILES_N; j++)
             y[j] = LOAD_LANE_B(cols + j * MN * PITCH + k, PITCH, lane);
-        UNROLL_PRODUCTS
+        UNROLL
         for (int i = 0; i < TILES_M * TILES_N; i++)
             sum[i] = MULTIPLY(x[i / TILES_N], y[i % TILES_N], sum[i]);
     }
@@ -121,15 +121,15 @@ __attribute__((reqd_work_group_size(ITEMS, 1, 1))) __kernel void gemm_matrix(GEM
 
     sums_t sum[TILES_M * TILES_N];
     four_t next_a[LOADS_A], next_b[LOADS_B];
-#pragma unroll
+    UNROLL
     for (int i = 0; i < TILES_M * TILES_N; i++)
         sum[i] = 0.0f;
     int which = 0;
     for (idx_t term = 0;; term += BK) {
-#pragma unroll
+        UNROLL
         for (int i = 0; i < LOADS_A; i++)
             next_a[i] = FETCH(from_a, item + i * ITEMS, A_ALONG, BM, m0, size.s0, stride.s0, term, size.s2, stride.s1);
-#pragma unroll
+        UNROLL
         for (int i = 0; i < LOADS_B; i++)
             next_b[i] = FETCH(from_b, item + i * ITEMS, B_ALONG, BN, n0, size.s1, stride.s3, term, size.s2, stride.s2);
         if (term > 0)
@@ -138,22 +138,22 @@ __attribute__((reqd_work_group_size(ITEMS, 1, 1))) __kernel void gemm_matrix(GEM
         if (term >= size.s2)
             break;
         which ^= 1;
-#pragma unroll
+        UNROLL
         for (int i = 0; i < LOADS_A; i++)
             put(tile_a + which * BM * PITCH, SIDE_OF(item + i * ITEMS, A_ALONG, BM),
                 TERM_OF(item + i * ITEMS, A_ALONG, BM), A_ALONG, next_a[i]);
-#pragma unroll
+        UNROLL
         for (int i = 0; i < LOADS_B; i++)
             put(tile_b + which * BN * PITCH, SIDE_OF(item + i * ITEMS, B_ALONG, BN),
                 TERM_OF(item + i * ITEMS, B_ALONG, BN), B_ALONG, next_b[i]);
         barrier(CLK_LOCAL_MEM_FENCE);
     }
 
-#pragma unroll
+    UNROLL
     for (int i = 0; i < TILES_M * TILES_N; i++) {
         float lanes[SUMS];
         PASTE2_(vstore, SUMS)(sum[i], 0, lanes);
-#pragma unroll
+        UNROLL
         for (int r = 0; r < SUMS; r++) {
             const idx_t m = m0 + part_m + i / TILES_N * MM + SUM_ROW(lane, r);
             const idx_t n = n0 + part_n + i % TILES_N * MN + SUM_COLUMN(lane, r);
