@@ -134,6 +134,7 @@ static inline void turn_tile(__global const SRC_T *pixel[MATRICES], int channels
 // Weights come from memory: where several slabs pass by a matrix of them, the next one is asked for meanwhile, a part by each
 // slab, and a single slab asks for what is near. ahead: of the first and the last panel; pace: sixteenths of it for this slab.
 // With 16 registers an instruction a step is all that costs less than it hides.
+// 32 registers have room for all of it, whatever the slab.
 #if V == 8 && defined(CAN_FETCH)
 #define AHEAD , __global const float *const ahead[2], int pace
 #define PASS_AHEAD , ahead, pace
@@ -157,7 +158,13 @@ static inline void turn_tile(__global const SRC_T *pixel[MATRICES], int channels
 #define PASS_AHEAD
 #define FIND_AHEAD
 #define FETCH_AHEAD
+#if V == 16 && defined(CAN_FETCH)
+#define FETCH_STEP                                                                                                     \
+    _Pragma("unroll") for (int j = 0; j < NB; j++)                                                                     \
+        __builtin_prefetch(weight[j] + (piece * 16 + c) * 16 + NEAR / 2, 0, 2);
+#else
 #define FETCH_STEP
+#endif
 #endif
 
 // Of 32 registers one is missing for the last vector of weights where sums, the other ones and a pixel take them all.
