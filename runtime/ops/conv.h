@@ -49,10 +49,10 @@ RNL_API void rnl_conv_pack(bool transposed, int64_t groups, rnl_dtype dtype, siz
  * For 3x3 taps with stride 1 in one group, another layout, of float32 alone: transformed for Winograd's way in tiles of
  * side x side pixels. With side 4 it is four times as large and takes a quarter of the multiplications, with 2 it is
  * 16/9 as large and takes four ninths. What is added up on the way is up to 84 times as large as the direct sums of
- * absolute products (2: 8 times). With 64 channels errors are twice those of direct sums, with 512 a little smaller
- * (measured against float64 for normal data: 7e-7 of the results' standard deviation, at most 5e-6 of it); sums beyond
- * 1e36 overflow; and a NaN or an infinity makes NaN of all of a tile when it is among the pixels, two more in each
- * direction, that the tile reads.
+ * absolute products (2: 7 times). With side 4 and 64 channels errors are twice those of direct sums, with 512 a little
+ * smaller (measured against float64 for normal data: 7e-7 of the results' standard deviation, at most 5e-6 of it), and
+ * sums beyond 1e36 overflow. A NaN or an infinity makes NaN of all of a tile when it is among the pixels, two more in
+ * each direction, that the tile reads.
  */
 RNL_API void rnl_conv_winograd_layout(int64_t side, uint32_t slot, const int64_t shape[4], rnl_view *out_view,
                                       int64_t *out_elements);

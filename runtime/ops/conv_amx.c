@@ -280,7 +280,7 @@ bool rnl_conv_amx_applies(const rnl_device *device, const void *data)
            (rnl_amx_wish_is("model") || rnl_device_runs(device, RNL_INSTRUCTION_AMX_BF16));
 }
 
-/* How much Winograd's way gains: little where its weights, four times as large, are most of what it reads. */
+/* How much Winograd's way gains: little where its weights, up to four times as large, are most of what it reads. */
 static double winograd_gain(const rnl_conv_problem *problem, double pixels)
 {
     if (problem->taps[1] != 3 || problem->taps[2] != 3 || problem->stride[1] != 1 || problem->stride[2] != 1)

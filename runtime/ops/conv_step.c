@@ -66,7 +66,7 @@ void rnl_conv_add_cost(rnl_step_builder *step, const rnl_conv_problem *problem)
 
 bool rnl_conv_multiplies_halves(void)
 {
-    return sysconf(_SC_LEVEL1_ICACHE_SIZE) >= HALVES_CACHE;
+    return sysconf(_SC_LEVEL1_ICACHE_SIZE) >= HALVES_CACHE && !rnl_conv_is_swift();
 }
 
 bool rnl_conv_is_swift(void)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* conv:winograd: 3x3 taps with a quarter of the multiplications, on CPUs. Internal to the family. */
+/* conv:winograd: 3x3 taps with a quarter or four ninths of the multiplications, on CPUs. Internal to the family. */
 #ifndef RUNNEL_OPS_CONV_WINOGRAD_H
 #define RUNNEL_OPS_CONV_WINOGRAD_H
 

@@ -2,9 +2,11 @@
 """The cases of ONNX's backend suite, as the package onnx makes or carries them."""
 
 import glob
+import importlib.metadata
 import os
 import pickle
 import re
+import sys
 import tempfile
 import warnings
 import zlib
@@ -78,7 +80,8 @@ def _kept_file():
     """Where the node cases are kept: one file for what they depend on."""
     with open(os.path.abspath(__file__), "rb") as file:
         own = zlib.crc32(file.read())
-    return os.path.join(TOP, "build", f"conformance-{onnx.__version__}-{np.__version__}-{own:08x}.pickle")
+    versions = "-".join(importlib.metadata.version(name) for name in ("onnx", "numpy", "ml_dtypes", "pillow"))
+    return os.path.join(TOP, "build", f"conformance-{sys.version_info[1]}-{versions}-{own:08x}.pickle")
 
 
 def _make_node_cases():
@@ -92,18 +95,19 @@ def _make_node_cases():
 def _keep(made, path):
     """In one step: tests run side by side."""
     os.makedirs(os.path.dirname(path), exist_ok=True)
-    with tempfile.NamedTemporaryFile(dir=os.path.dirname(path), delete=False) as file:
-        pickle.dump(made, file, pickle.HIGHEST_PROTOCOL)
-    os.replace(file.name, path)
+    with tempfile.TemporaryDirectory(dir=os.path.dirname(path)) as folder:
+        with open(os.path.join(folder, "cases"), "wb") as file:
+            pickle.dump(made, file, pickle.HIGHEST_PROTOCOL)
+        os.replace(file.name, path)
 
 
 def node_cases():
-    """All implementations and processes get the same ones, which the first of them had made."""
+    """All implementations get the same ones, which are made where none are kept."""
     path = _kept_file()
     try:
         with open(path, "rb") as file:
             made = pickle.load(file)
-    except FileNotFoundError:
+    except (OSError, EOFError, pickle.UnpicklingError):
         made = _make_node_cases()
         _keep(made, path)
     for name, model, data_sets, rtol, atol in made:

@@ -186,7 +186,7 @@ START_TEST(each_call_fails)
         rnl_cl_fail_at(n, CL_OUT_OF_RESOURCES);
         rnl_status status = run();
         if (check_one(status, test_cl_fault_left(), &failed)) {
-            ck_assert_uint_gt(failed * step, 5);
+            ck_assert_uint_gt(failed, getenv("RUNNEL_TEST_SWEEP") ? 1 : 5);
             return;
         }
         test_ok(run());

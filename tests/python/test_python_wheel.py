@@ -30,7 +30,8 @@ print("well")
 """
 
 
-# What is tested is the way into the wheel, not what the optimiser makes; a folder of its own, where no later build finds the flag.
+# What is tested is the way into the wheel, not what the optimiser makes; a folder of its own, where no later build finds
+# the flag.
 BUILD = (f"build-dir={os.path.join(ROOT, 'build', 'python-test', '{wheel_tag}')}",
          "cmake.define.CMAKE_C_FLAGS_RELEASE=-O0 -DNDEBUG")
 
