@@ -161,7 +161,7 @@ static inline void turn_tile(__global const SRC_T *pixel[MATRICES], int channels
 #if V == 16 && defined(CAN_FETCH)
 #define FETCH_STEP                                                                                                     \
     _Pragma("unroll") for (int j = 0; j < NB; j++)                                                                     \
-        __builtin_prefetch(weight[j] + (piece * 16 + c) * 16 + NEAR / 2, 0, 2);
+        __builtin_prefetch(weight[j] + (piece * 16 + c) * 16 + NEAR, 0, 2);
 #else
 #define FETCH_STEP
 #endif
