@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One row times a matrix on CPUs: as fast as memory gives the matrix, read where it lies. */
+/* A row times a matrix on CPUs, or a few: as fast as memory gives the matrix, read where it lies. */
 #include "base/memory.h"
 #include "kernel/team.h"
 #include "ops/deterministic.h"
@@ -8,7 +8,8 @@
 #include <string.h>
 
 #define FILE_NAME "gemm_row.cl"
-#define ROWS 8                                 /* that it reads at a time */
+#define TERMS 8     /* that it reads at a time */
+#define MOST_ROWS 4 /* more, and their terms leave the registers: eight rows took 2.5 times as long as by tiles */
 #define MOST_COLUMNS RNL_TEAM_SUMS             /* of a work-item there */
 #define FAR_ELEMENTS (INT64_C(3) * 512 * 1024) /* a matrix that is not in the caches of the cores */
 #define VERY_FAR_ELEMENTS (INT64_C(8) * 1024 * 1024)
@@ -23,7 +24,8 @@ bool rnl_gemm_row_applies(const rnl_device *device, const void *data)
 {
     const rnl_gemm_problem *problem = data;
     const rnl_dtype type = problem->dst->dtype;
-    return problem->variant == 0 && !problem->packed && problem->m == 1 && problem->b_n == 1 && problem->k > 0 &&
+    return problem->variant == 0 && !problem->packed && problem->b_n == 1 && problem->k > 0 &&
+           (problem->m == 1 || (problem->m > 1 && problem->m <= MOST_ROWS && !problem->c)) &&
            problem->n >= device->vector_width && rnl_dtype_is_float(type) && type != RNL_F64;
 }
 
@@ -39,7 +41,7 @@ typedef struct row_cut {
 static bool takes_stretches(const rnl_device *device, const rnl_gemm_problem *problem)
 {
     const int64_t units = rnl_device_units(device);
-    return units > 1 && units <= RNL_TEAM_MOST_THREADS && problem->n <= MOST_COLUMNS &&
+    return problem->m == 1 && units > 1 && units <= RNL_TEAM_MOST_THREADS && problem->n <= MOST_COLUMNS &&
            problem->k >= FEWEST_TERMS * units && rnl_team_define(device, FILE_NAME) &&
            rnl_team_get_wish() != RNL_TEAM_OFF;
 }
@@ -48,7 +50,7 @@ static bool takes_stretches(const rnl_device *device, const rnl_gemm_problem *pr
 bool rnl_gemm_row_pays(const rnl_device *device, const void *data)
 {
     const rnl_gemm_problem *problem = data;
-    if (rnl_is_deterministic() || !rnl_device_is_cpu(device) || problem->k < ROWS ||
+    if (rnl_is_deterministic() || !rnl_device_is_cpu(device) || problem->k < TERMS ||
         problem->n > INT64_MAX / problem->k)
         return false;
     const int64_t elements = problem->n * problem->k;
@@ -85,7 +87,7 @@ static row_cut choose_cut(const rnl_device *device, const rnl_gemm_problem *prob
     if (!takes_stretches(device, problem))
         return cut;
     cut.stretches = rnl_device_units(device);
-    cut.stretch = rnl_divide_up(rnl_divide_up(problem->k, cut.stretches), ROWS) * ROWS;
+    cut.stretch = rnl_divide_up(rnl_divide_up(problem->k, cut.stretches), TERMS) * TERMS;
     cut.by_team = rnl_dims_elements(&problem->batch) == 1 && !problem->index64;
     if (!cut.by_team)
         cut.span = span_of_batch(device, problem, cut.span);
@@ -99,8 +101,18 @@ static void add_arguments(rnl_step_builder *step, const rnl_gemm_problem *proble
     int32_t bits[2];
     memcpy(bits, factors, sizeof bits);
     const int64_t flags = (problem->c != NULL) + 2 * cut->by_team;
-    const int64_t numbers[12] = {problem->n, problem->k,   problem->a_k,   problem->b_k, problem->c_n, problem->dst_n,
-                                 cut->span,  cut->stretch, cut->stretches, flags,        bits[0],      bits[1]};
+    const int64_t numbers[12] = {problem->n,
+                                 problem->k,
+                                 problem->a_k,
+                                 problem->b_k,
+                                 problem->c_n,
+                                 problem->dst_n,
+                                 cut->span,
+                                 problem->m > 1 ? problem->a_m : cut->stretch,
+                                 problem->m > 1 ? problem->dst_m : cut->stretches,
+                                 flags,
+                                 bits[0],
+                                 bits[1]};
     rnl_gemm_add_matrices(step, problem, numbers);
 }
 
@@ -114,6 +126,8 @@ rnl_status rnl_gemm_row_append(rnl_step_list *list, const char *name, const void
     rnl_step_begin(&step, list, name, problem->index64);
     rnl_step_type(&step, "T", problem->dst->dtype);
     rnl_step_define(&step, "W=%lld", (long long)list->device->vector_width);
+    if (problem->m > 1)
+        rnl_step_define(&step, "ROWS=%lld", (long long)problem->m);
     if (problem->chain && !rnl_gemm_chain_takes_vectors(problem))
         rnl_step_define(&step, "LANES");
     add_arguments(&step, problem, &cut);

@@ -45,6 +45,13 @@ START_TEST(forms)
         {.m = 1, .n = 37, .k = 20, .batch_rank = 2, .batch = {3, 2}, .a_ones = 2},
         {.dtype = RNL_F16, .m = 1, .n = 37, .k = 21, .c_rank = 1},
         {.dtype = RNL_BF16, .m = 1, .n = 37, .k = 21, .chain = true},
+        {.m = 2, .n = 37, .k = 21, .alpha = 0.5f, .a_gaps = true, .dst_gaps = true},
+        {.m = 3, .n = 4099, .k = 1},
+        {.m = 4, .n = 259, .k = 40, .a_transposed = true, .dst_transposed = true},
+        {.m = 4, .n = 37, .k = 21, .chain = true, .operands = 2, .operand_ones = {2, 1}},
+        {.m = 2, .n = 37, .k = 20, .batch_rank = 2, .batch = {3, 2}, .a_ones = 2},
+        {.dtype = RNL_F16, .m = 3, .n = 37, .k = 21},
+        {.dtype = RNL_BF16, .m = 2, .n = 37, .k = 21, .chain = true},
     };
     for (size_t i = 0; i < sizeof tests / sizeof *tests; ++i)
         expect(&tests[i], true);
@@ -54,7 +61,8 @@ END_TEST
 START_TEST(does_not_apply)
 {
     static const gemm_case tests[] = {
-        {.m = 2, .n = 37, .k = 21},
+        {.m = 5, .n = 37, .k = 21},
+        {.m = 2, .n = 37, .k = 21, .c_rank = 2},
         {.m = 1, .n = 3, .k = 21},
         {.m = 1, .n = 37, .k = 0},
         {.m = 1, .n = 37, .k = 21, .b_transposed = true},
