@@ -44,6 +44,7 @@
 #define VECTORS (MOST_COLUMNS / W)
 #define TERMS 8 // at a time, of one row
 
+#if ROWS == 1
 // Of one stretch. Vector v begins at column v * W, the last one at `last`.
 static inline void sum_stretch(VECTOR sums[VECTORS], int vectors, int last, __global const STORAGE(T_A) *a, idx_t a_k,
                                __global const STORAGE(T_B) *b, idx_t b_k, idx_t count)
@@ -72,7 +73,7 @@ static inline void sum_stretch(VECTOR sums[VECTORS], int vectors, int last, __gl
             sums[v] = fma((VECTOR)(LOAD(T_A, a, 0)), LOADV(T_B, W, b, min(v * W, last)), sums[v]);
 }
 
-#if ROWS > 1
+#else
 // Of all terms of several rows, two at a time: what they are multiplied by stays in registers. Row m's sums begin at m * VECTORS.
 static inline void sum_rows(VECTOR sums[ROWS * VECTORS], int vectors, int last, __global const STORAGE(T_A) *a, idx_t a_m,
                             idx_t a_k, __global const STORAGE(T_B) *b, idx_t b_k, idx_t count)
