@@ -28,8 +28,8 @@ typedef struct rnl_gemm_params {
  * Implementations, best first: gemm:wgmma (NVIDIA's GPUs of compute capability 9.0; f16 and bf16; scratch), gemm:matrix
  * (GPUs with matrix instructions), gemm:clblast (GPUs; f32 without a chain), gemm:tiled (GPUs; scratch for sums in
  * parts), gemm:bf16 (bfloat16, on pocl and processors with the instruction; scratch for b; denormal numbers are zeros),
- * gemm:strassen (CPUs; f32, where errors may be bounded by norm; scratch), gemm:row (CPUs; one row times much memory),
- * gemm:panel (CPUs; scratch for copies), gemm:portable.
+ * gemm:strassen (CPUs; f32, where errors may be bounded by norm; scratch), gemm:row (CPUs; a row or up to four times
+ * much memory), gemm:panel (CPUs; scratch for copies), gemm:portable.
  * RUNNEL_GEMM=wgmma|matrix|clblast|tiled|bf16|strassen|row|panel|portable in the environment forces one where it
  * applies.
  */
