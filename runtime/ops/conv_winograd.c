@@ -271,8 +271,9 @@ int64_t rnl_conv_winograd_side(const rnl_device *device, const rnl_conv_problem 
         return large->side;
     if (variant != RNL_TUNING_NONE && variant >= panels)
         return forms[(variant - panels) / count_blocks(device)].side;
-    if (form_pays(device, problem, large) != form_pays(device, problem, small))
-        return form_pays(device, problem, large) ? large->side : small->side;
+    const bool large_pays = form_pays(device, problem, large);
+    if (large_pays != form_pays(device, problem, small))
+        return large_pays ? large->side : small->side;
     return whole_cost(device, problem, large) <= whole_cost(device, problem, small) ? large->side : small->side;
 }
 

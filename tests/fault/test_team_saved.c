@@ -246,8 +246,7 @@ END_TEST
 /* The n-th call of a first run fails, in which kernels tell where they are, without a cache, or are loaded. */
 static void fail_each(void)
 {
-    const char *wish = getenv("RUNNEL_TEST_SWEEP"); /* where all is slow, a part of the calls has to do */
-    const uint64_t step = wish && atoi(wish) > 0 ? (uint64_t)atoi(wish) : 1;
+    const uint64_t step = test_sweep_step(1);
     bool more = true;
     for (uint64_t n = 1; more && n < MOST_CALLS; n += step) {
         place it = open_place();

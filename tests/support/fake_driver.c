@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "support/fake_driver.h"
 
+#include "support/fault.h"
 #include "support/test_device.h"
 #include <signal.h>
 #include <stdint.h>
@@ -91,18 +92,10 @@ static void say_that_it_hangs(int signal)
     _exit(128 + signal);
 }
 
-/* Where all is slow, a part of the calls has to do: RUNNEL_TEST_SWEEP=7 fails at most each 7th. */
-static unsigned coarseness(void)
-{
-    const char *wish = getenv("RUNNEL_TEST_SWEEP");
-    unsigned step = wish ? (unsigned)strtoul(wish, NULL, 10) : 1;
-    return step ? step : 1;
-}
-
 unsigned fake_sweep_calls(const fake_sweep *sweep)
 {
     const fake_control *control = fake_driver();
-    const uint64_t wish = sweep->step ? sweep->step : 1, step = wish > coarseness() ? wish : coarseness();
+    const uint64_t wish = sweep->step ? sweep->step : 1, step = test_sweep_step(wish);
     unsigned failures = 0;
     run_well(sweep);
     const size_t alive = fake_count_alive();

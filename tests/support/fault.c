@@ -3,6 +3,7 @@
 
 #include "base/memory.h"
 #include "device/cl_status.h"
+#include <stdlib.h>
 
 #define MOST_CALLS 4000 /* more than any test counts to */
 
@@ -25,4 +26,11 @@ bool test_alloc_fault_left(void)
     }
     rnl_alloc_fail_at(0);
     return left;
+}
+
+uint64_t test_sweep_step(uint64_t least)
+{
+    const char *sweep = getenv("RUNNEL_TEST_SWEEP");
+    const uint64_t wish = sweep ? strtoul(sweep, NULL, 10) : 1, step = wish > least ? wish : least;
+    return step > 0 ? step : 1;
 }
