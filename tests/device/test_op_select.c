@@ -13,6 +13,8 @@ typedef struct select_job {
     op_tensor *src, *dst, *places;
 } select_job;
 
+enum { MOST_ALONG_AXIS = 512 };
+
 static double at_axis(const select_job *job, const int64_t *at, int64_t place)
 {
     int64_t from[RNL_MAX_RANK];
@@ -40,9 +42,9 @@ static op_value arg_reference(void *user, const int64_t *at)
 }
 
 /* NaN is above all numbers, so the last of the smallest. */
-static bool comes_before(const select_job *job, const int64_t *at, int64_t a, int64_t b)
+static bool comes_before(const select_job *job, const double *line, int64_t a, int64_t b)
 {
-    const double x = at_axis(job, at, a), y = at_axis(job, at, b);
+    const double x = line[a], y = line[b];
     if (isnan(x) || isnan(y))
         return isnan(x) == isnan(y) ? a < b : isnan(x) == job->largest;
     return x == y ? a < b : (x > y) == job->largest;
@@ -53,10 +55,14 @@ static op_value place_reference(void *user, const int64_t *at)
 {
     const select_job *job = user;
     const int64_t size = job->src->view.shape[job->axis];
+    double line[MOST_ALONG_AXIS];
+    ck_assert_int_le(size, MOST_ALONG_AXIS);
+    for (int64_t i = 0; i < size; ++i)
+        line[i] = at_axis(job, at, i);
     for (int64_t i = 0; i < size; ++i) {
         int64_t before = 0;
         for (int64_t j = 0; j < size; ++j)
-            before += j != i && comes_before(job, at, j, i);
+            before += j != i && comes_before(job, line, j, i);
         if (before == at[job->axis])
             return op_int(i);
     }

@@ -9,8 +9,9 @@
 #include <string.h>
 
 #define ROWS 4096
-#define IN_BYTES (ROWS * SMALL_INPUTS * sizeof(float))
-#define OUT_BYTES (ROWS * SMALL_OUTPUTS * sizeof(float))
+#define FEW_ROWS 256 /* where a device is slow */
+#define IN_BYTES (rows * SMALL_INPUTS * sizeof(float))
+#define OUT_BYTES (rows * SMALL_OUTPUTS * sizeof(float))
 
 static rnl_device *device;
 static rnl_graph *graph;
@@ -18,18 +19,20 @@ static rnl_model *model;
 static rnl_session *session;
 static proto bytes;
 static char *memory;
+static size_t rows;
 static float input[ROWS * SMALL_INPUTS];
 
 static void setup(void)
 {
     unsetenv("RUNNEL_ARENA"); /* which the sanitizers' runs set: values have no place of the caller's then */
     device = test_open_device();
+    rows = getenv("RUNNEL_TEST_SMALL") ? FEW_ROWS : ROWS;
     bytes = small_model();
     test_ok(rnl_graph_load_memory(bytes.data, bytes.size, &graph));
     test_ok(rnl_model_open(graph, device, NULL, &model));
     test_ok(rnl_session_create(model, &session));
     memory = aligned_alloc(4096, 1 << 20);
-    for (size_t i = 0; i < ROWS * SMALL_INPUTS; i++)
+    for (size_t i = 0; i < rows * SMALL_INPUTS; i++)
         input[i] = (float)((int)(i * 37 % 11) - 5) * 0.25f;
 }
 
@@ -46,8 +49,12 @@ static void teardown(void)
 static rnl_tensor input_at(char *at)
 {
     memcpy(at, input, IN_BYTES);
-    return (rnl_tensor){
-        .name = "x", .dtype = RNL_F32, .rank = 2, .shape = {ROWS, SMALL_INPUTS}, .data = at, .size_bytes = IN_BYTES};
+    return (rnl_tensor){.name = "x",
+                        .dtype = RNL_F32,
+                        .rank = 2,
+                        .shape = {(int64_t)rows, SMALL_INPUTS},
+                        .data = at,
+                        .size_bytes = IN_BYTES};
 }
 
 static rnl_tensor output_at(char *at, size_t size)
@@ -57,7 +64,7 @@ static rnl_tensor output_at(char *at, size_t size)
 
 static void check_output(const char *at)
 {
-    for (size_t i = 0; i < ROWS; i++)
+    for (size_t i = 0; i < rows; i++)
         for (size_t j = 0; j < SMALL_OUTPUTS; j++) {
             float got;
             double sum = small_bias[j];
