@@ -23,7 +23,7 @@
 #endif
 
 enum { F32 = 1, I64 = 7 };
-enum { NODES = SANITIZED ? 100000 : 1000000 }; /* the most that are taken */
+enum { NODES = SANITIZED ? 100000 : 1000000 }; /* the latter is the most that are taken */
 
 static char *folder, path[4200];
 static rnl_graph *graph;
@@ -118,10 +118,10 @@ static void add_chain(proto *message, size_t count, bool backwards)
 }
 
 /*
- * How long the most nodes take depends on the processor (0.6 s on a Zen 4, 1.3 s on a Zen 1); that
+ * How long a million nodes take depends on the processor (0.6 s on a Zen 4, 1.3 s on a Zen 1); that
  * it grows as the number of nodes does, but for what falls out of the caches, does not. 3 s are too long anywhere.
  */
-static void load_the_most(bool backwards)
+static void load_many_nodes(bool backwards)
 {
     uint64_t part_ns, took_ns;
     long mb;
@@ -141,13 +141,13 @@ static void load_the_most(bool backwards)
 
 START_TEST(test_a_million_nodes)
 {
-    load_the_most(false);
+    load_many_nodes(false);
 }
 END_TEST
 
 START_TEST(test_a_million_nodes_backwards)
 {
-    load_the_most(true);
+    load_many_nodes(true);
     for (size_t i = 0; i < graph->node_count; i += 99999) {
         uint32_t producer = graph->values[graph->nodes[i].inputs[0]].producer;
         ck_assert(i == 0 ? producer == RNL_NO_NODE : producer == i - 1);
