@@ -10,24 +10,32 @@
 // Defines:
 //   VNNI  with vpdpbusd; else
 //   MADD  with vpmaddwd, of 8 or 16 lanes; else in plain C
+//   FIP   with fewer products (fip.clh), of 8 lanes; P is a multiple of 3 then
 //   T_A   I8 or U8: src's
 //   P     pixels of a tile, up to 16
 //   SUM   to each result another quantised tensor is added, and the sum quantised, as qmap.cl's OP_ADD does
 // check: -DT_A=U8 -DP=14
 // check: -DT_A=I8 -DP=4 -DSUM
 // check: -DT_A=U8 -DP=6 -DMADD=8
+// check: -DT_A=I8 -DP=12 -DMADD=8 -DFIP -DSUM
 #include "qconv_end.clh"
 #if !defined(T_A) || !defined(P)
 #error "qconv_panel.cl needs T_A and P"
 #endif
 #define PANEL 32
-#if defined(MADD) && MADD == 8
+#if defined(MADD) && MADD == 8 && !defined(FIP)
 #define NB 1
 #else
 #define NB 2
 #endif
 #define BLOCK (W * NB)
-#define MAX_BLOCKS 16     // of a work-item, as in qconv_panel.c
+#ifdef FIP
+#define RUNS 5       // that share widened weights, as in qconv_panel.c
+#define MAX_BLOCKS 8 // of a work-item, likewise
+#else
+#define RUNS 1
+#define MAX_BLOCKS 16
+#endif
 #define MAX_CHANNELS 4096 // likewise
 #define MAX_TAPS 64       // likewise
 #define FLIP (IS_UNSIGNED(T_A) ? 0u : 0x80808080u)
@@ -66,28 +74,50 @@ typedef struct run_pixels {
 } run_pixels;
 
 #ifdef MADD
-// sums[block][pixel][register] += the products of a run and the weights. A chunk of the run is widened once for all
-// blocks.
-static inline void accumulate(madd_uints *sums, const run_pixels *run, __global const int *panels, int first_block,
-                              int end_block, int panel_ints)
+// Fours of a run's pixels, from `first` on.
+static inline void widen_run(wide_rows *to, const run_pixels *run, int first, int count)
 {
-    const int all = run->taps * run->fours;
-    wide_rows wide;
-    for (int first = 0, tap = 0, at = 0; first < all; first += MADD_CHUNK) {
+    int tap = first / run->fours, at = first % run->fours;
+    for (int filled = 0; filled < count; tap++, at = 0) {
+        const int some = min(count - filled, run->fours - at);
+        for (int p = 0; p < P; p++)
+            widen(to, p, filled, (__global const uchar *)run->address[tap * W + p] + 4 * at, some, FLIP);
+        filled += some;
+    }
+#ifdef FIP
+    find_own_products(to, count);
+#endif
+}
+
+// sums[run][pixel][register] of a block += the products of a chunk; `step`: registers from run to run.
+static inline void add_chunk(madd_uints *sums, int step, const run_pixels *runs, const wide_rows *wide, int run_count,
+                             __global const int *weights, int count)
+{
+#ifdef FIP
+    fip_columns columns;
+    widen_columns(&columns, weights, count);
+    for (int i = 0; i < run_count; i++)
+        for (int p = runs[i].begin / FIP_ROWS * FIP_ROWS; p < runs[i].end; p += FIP_ROWS)
+            add_fip(sums + (i * step + p * FIP_REGISTERS), &wide[i], p, &columns, count);
+#else
+    add_wide(sums, wide, weights, count);
+#endif
+}
+
+// sums[run][block][pixel][register] += the products of some runs and the weights. A chunk of the runs is widened once for
+// all blocks.
+static inline void accumulate(madd_uints *sums, const run_pixels *runs, int run_count, __global const int *panels,
+                              int first_block, int end_block, int panel_ints)
+{
+    const int all = runs->taps * runs->fours, step = (end_block - first_block) * MADD_SUMS;
+    wide_rows wide[RUNS];
+    for (int first = 0; first < all; first += MADD_CHUNK) {
         const int count = min(all - first, MADD_CHUNK);
-        for (int filled = 0; filled < count;) {
-            const int some = min(count - filled, run->fours - at);
-            for (int p = 0; p < P; p++)
-                widen(&wide, p, filled, (__global const uchar *)run->address[tap * W + p] + 4 * at, some, FLIP);
-            filled += some;
-            at += some;
-            if (at == run->fours) {
-                at = 0;
-                tap++;
-            }
-        }
+        for (int i = 0; i < run_count; i++)
+            widen_run(&wide[i], &runs[i], first, count);
         for (int block = first_block; block < end_block; block++)
-            add_wide(sums + (block - first_block) * MADD_SUMS, &wide, WEIGHTS(block) + first * PANEL, count);
+            add_chunk(sums + (block - first_block) * MADD_SUMS, step, runs, wide, run_count,
+                      WEIGHTS(block) + first * PANEL, count);
     }
 }
 #else
@@ -161,38 +191,43 @@ static inline void store_block(__global uchar *dst, const uint16 sum[P * NB], co
                            count - j * W PASS_ADDEND(addend + (run->addend_place[p] + channel + j * W)));
 }
 
-// A run's results of some blocks of channels.
-static inline void compute_blocks(__global uchar *dst, const run_pixels *run, const item_channels *of,
+// The results of some runs, of some blocks of channels.
+static inline void compute_blocks(__global uchar *dst, const run_pixels *runs, int run_count, const item_channels *of,
                                   const tile_end *end, __global const int *panels, int panel_ints, int first_block,
                                   int end_block, int channels ADDENDS)
 {
+    const int blocks = end_block - first_block;
 #ifdef MADD
-    madd_uints sums[MAX_BLOCKS * MADD_SUMS];
-    for (int j = 0; j < (end_block - first_block) * NB; j++)
-        for (int p = 0; p < P; p++)
-            split_sum(sums + (j / NB * MADD_SUMS + (p * NB + j % NB) * MADD_HALVES), as_uint16(vload16(j, of->added)));
-    accumulate(sums, run, panels, first_block, end_block, panel_ints);
+    madd_uints sums[RUNS * MAX_BLOCKS * MADD_SUMS];
+    for (int i = 0; i < run_count; i++)
+        for (int j = 0; j < blocks * NB; j++)
+            for (int p = 0; p < P; p++)
+                split_sum(sums + ((i * blocks + j / NB) * MADD_SUMS + (p * NB + j % NB) * MADD_HALVES),
+                          as_uint16(vload16(j, of->added)));
+    accumulate(sums, runs, run_count, panels, first_block, end_block, panel_ints);
 #endif
-    for (int block = first_block; block < end_block; block++) {
-        const int of_item = (block - first_block) * NB, channel = block * BLOCK;
+    for (int block = 0; block < blocks; block++) {
+        const int channel = (first_block + block) * BLOCK;
         float16 scale[NB];
-        uint16 sum[P * NB];
 #pragma unroll
         for (int j = 0; j < NB; j++)
-            scale[j] = vload16(of_item + j, of->scale);
+            scale[j] = vload16(block * NB + j, of->scale);
+        for (int i = 0; i < run_count; i++) {
+            uint16 sum[P * NB];
 #ifdef MADD
-        join_sums(sum, sums + (block - first_block) * MADD_SUMS);
+            join_sums(sum, sums + (i * blocks + block) * MADD_SUMS);
 #else
 #pragma unroll
-        for (int j = 0; j < NB; j++) {
-            const uint16 added = as_uint16(vload16(of_item + j, of->added));
+            for (int j = 0; j < NB; j++) {
+                const uint16 added = as_uint16(vload16(block * NB + j, of->added));
 #pragma unroll
-            for (int p = 0; p < P; p++)
-                sum[p * NB + j] = added;
-        }
-        accumulate(sum, run, WEIGHTS(block));
+                for (int p = 0; p < P; p++)
+                    sum[p * NB + j] = added;
+            }
+            accumulate(sum, runs, WEIGHTS(first_block + block));
 #endif
-        store_block(dst, sum, run, scale, end, channel, channels - channel PASS_ADDENDS);
+            store_block(dst, sum, &runs[i], scale, end, channel, channels - channel PASS_ADDENDS);
+        }
     }
 }
 
@@ -223,25 +258,30 @@ WORK convolve(KERNEL_ARGUMENTS SUM_ARGUMENTS SIZE_ARGUMENTS, const int grid0, co
     for (int c = 0; c < src_size.w / 4; c++)
         padding[c] = (zero_of_a ^ (FLIP & 255u)) * 0x01010101u;
 
-    for (int i = first_run; i < end_run; i++) {
-        // The last run is moved back to be full; what its first pixels get is not stored again.
-        const int first = min(i * P, max(flags.s1 - P, 0));
-        run_pixels run;
-        run.begin = i * P - first;
-        run.end = min(P, flags.s1 - first);
-        int image = first;
-        int16 w = take_index(&image, dst_size.z) + LANE, h = take_index(&image, dst_size.y);
-        int16 d = take_index(&image, dst_size.x), n = image;
-        CARRY(w, dst_size.z, h)
-        CARRY(h, dst_size.y, d)
-        CARRY(d, dst_size.x, n)
-        vstore16(dst_offset + PLACES(dst_stride, n, d, h, w), 0, run.place);
+    for (int i = first_run; i < end_run; i += RUNS) {
+        run_pixels runs[RUNS];
+        const int run_count = min(end_run - i, RUNS);
+        for (int j = 0; j < run_count; j++) {
+            // The last run is moved back to be full; what its first pixels get is not stored again.
+            run_pixels *run = &runs[j];
+            const int first = min((i + j) * P, max(flags.s1 - P, 0));
+            run->begin = (i + j) * P - first;
+            run->end = min(P, flags.s1 - first);
+            int image = first;
+            int16 w = take_index(&image, dst_size.z) + LANE, h = take_index(&image, dst_size.y);
+            int16 d = take_index(&image, dst_size.x), n = image;
+            CARRY(w, dst_size.z, h)
+            CARRY(h, dst_size.y, d)
+            CARRY(d, dst_size.x, n)
+            vstore16(dst_offset + PLACES(dst_stride, n, d, h, w), 0, run->place);
 #ifdef SUM
-        vstore16(addend_offset + PLACES(addend_stride, n, d, h, w), 0, run.addend_place);
+            vstore16(addend_offset + PLACES(addend_stride, n, d, h, w), 0, run->addend_place);
 #endif
-        find_taps(&run, (ulong)(src + src_offset), (ulong)padding, n, d, h, w, src_size, taps, stride, dilation, pad,
-                  src_stride);
-        compute_blocks(dst, &run, &of, &end, panels, panel_ints, first_block, end_block, dst_size.w PASS_ADDENDS);
+            find_taps(run, (ulong)(src + src_offset), (ulong)padding, n, d, h, w, src_size, taps, stride, dilation, pad,
+                      src_stride);
+        }
+        compute_blocks(dst, runs, run_count, &of, &end, panels, panel_ints, first_block, end_block,
+                       dst_size.w PASS_ADDENDS);
     }
 }
 

@@ -6,6 +6,7 @@
 //   T_DST, INDEX64, STAGES …  see qgemm.clh
 //   VNNI     with x86's vpdpbusd; else
 //   MADD     with x86's vpmaddwd, of 8 or 16 lanes; else in float, which holds sums of a few hundred products exactly
+//   FIP      with fewer products (fip.clh), with MADD of 8 lanes; R is a multiple of 3 then, and NB 2
 //   T_A      I8 or U8, with VNNI: signed bytes of a are flipped on the way
 //   R        rows of dst that a work-item computes
 //   W        elements of a vector: 4, 8 or 16 (with VNNI or MADD: 16)
@@ -13,6 +14,7 @@
 //   LANES    results are stored one by one
 // check: -DT_DST=I32 -DR=4 -DW=16 -DNB=2
 // check: -DT_DST=I32 -DR=6 -DW=16 -DNB=1 -DMADD=8
+// check: -DT_DST=I32 -DR=48 -DW=16 -DNB=2 -DMADD=8 -DFIP
 // check: -DT_DST=U8 -DR=2 -DW=8 -DNB=2 -DINDEX64
 // check: -DT_DST=U8 -DR=2 -DW=4 -DNB=2 -DLANES
 // check: -DT_DST=F32 -DR=1 -DW=16 -DNB=2 -DSTAGES=1 -DS1=OP_ADD(v0,y0) -DOPERANDS=1 -DT_Y0=F16 -DY0_STEP=1
@@ -64,8 +66,8 @@ static inline uint load_part(__global const uchar *p, int count)
 #define OF_B(v) ((v) ^ 0x80808080u)
 #endif
 
-static inline void multiply(UINTS sum[R * NB], __global const uchar *const rows[R], __global const int *b, idx_t depth,
-                            int flip, int blocks, idx_t panel_ints)
+static inline void multiply(UINTS sum[R * NB], __global const uchar *const rows[R], int first_row,
+                            __global const int *b, idx_t depth, int flip, int blocks, idx_t panel_ints)
 {
     uint16 now[R * NB];
 #pragma unroll
@@ -134,9 +136,22 @@ static inline void add_rows(uint sum[R], __global const uchar *const rows[R], id
 #define MADD_PANEL PANEL
 #include "madd.clh"
 
+// sums of a block += the products of a chunk.
+static inline void add_chunk(madd_uints *sums, const wide_rows *wide, int first_row, __global const int *columns, int fours)
+{
+#ifdef FIP
+    fip_columns of;
+    widen_columns(&of, columns, fours);
+    for (int r = first_row / FIP_ROWS * FIP_ROWS; r < R; r += FIP_ROWS)
+        add_fip(sums + r * FIP_REGISTERS, wide, r, &of, fours);
+#else
+    add_wide(sums, wide, columns, fours);
+#endif
+}
+
 // Rows are widened once for all blocks of columns.
-static inline void multiply(UINTS *sum, __global const uchar *const rows[R], __global const int *b, idx_t depth,
-                            int flip, int blocks, idx_t panel_ints)
+static inline void multiply(UINTS *sum, __global const uchar *const rows[R], int first_row, __global const int *b,
+                            idx_t depth, int flip, int blocks, idx_t panel_ints)
 {
     const uint flips = (uint)flip * 0x01010101u;
     madd_uints sums[MAX_BLOCKS * MADD_SUMS];
@@ -153,9 +168,12 @@ static inline void multiply(UINTS *sum, __global const uchar *const rows[R], __g
                 wide.odd[r * MADD_STRIDE + whole] = UNSIGNED_ODD(last);
             }
         }
+#ifdef FIP
+        find_own_products(&wide, (count + 3) / 4);
+#endif
         for (int block = 0; block < blocks; block++)
-            add_wide(sums + block * MADD_SUMS, &wide,
-                     b + ((idx_t)(block * BLOCK / PANEL) * panel_ints + block * BLOCK % PANEL), (count + 3) / 4);
+            add_chunk(sums + block * MADD_SUMS, &wide, first_row,
+                      b + ((idx_t)(block * BLOCK / PANEL) * panel_ints + block * BLOCK % PANEL), (count + 3) / 4);
         b += MADD_CHUNK * PANEL;
     }
     for (int block = 0; block < blocks; block++)
@@ -183,8 +201,8 @@ static inline void add_products(FLOATS part[R * NB], const float4 x[R], const IN
     ADD_BYTE(w, 0);
 }
 
-static inline void multiply(UINTS sum[R * NB], __global const uchar *const rows[R], __global const int *b, idx_t depth,
-                            int flip, int blocks, idx_t panel_ints)
+static inline void multiply(UINTS sum[R * NB], __global const uchar *const rows[R], int first_row,
+                            __global const int *b, idx_t depth, int flip, int blocks, idx_t panel_ints)
 {
     idx_t k = 0;
     for (int i = 0; i < R * NB; i++)
@@ -273,7 +291,7 @@ WORK multiply_tiles(QGEMM_ARGUMENTS(int), const idx_t grid0, const idx_t grid1, 
             rows[r] = a + min(first + r, size.s0 - 1) * stride.s0;
         UINTS sum[MAX_BLOCKS * R * NB];
         uint sum_of_a[R];
-        multiply(sum, rows, b + PANEL, size.s2, FLIP_A, (int)min((idx_t)blocks, (size.s1 - first_column - 1) / BLOCK + 1),
+        multiply(sum, rows, (int)(wish - first), b + PANEL, size.s2, FLIP_A, (int)min((idx_t)blocks, (size.s1 - first_column - 1) / BLOCK + 1),
                  stride.s3);
         if (row_sums)
             add_rows(sum_of_a, rows, size.s2, FLIP_A);

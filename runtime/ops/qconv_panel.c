@@ -5,6 +5,7 @@
 #include "ops/instruction.h"
 #include "ops/qconv_problem.h"
 #include "ops/qgemm_pack.h"
+#include <stdlib.h>
 
 #define MAX_BLOCKS 16           /* of a work-item, as in qconv_panel.cl */
 #define MOST_PIXELS 14          /* of a tile: its sums, a row of weights and a pixel fill 32 registers */
@@ -26,12 +27,12 @@ typedef struct parts {
     int64_t each_run, each_block; /* of a work-item */
 } parts;
 
-static parts split(const rnl_device *device, int64_t runs, int64_t blocks, int64_t block_bytes)
+static parts split(const rnl_device *device, int64_t runs, int64_t blocks, int64_t block_bytes, int64_t max_blocks)
 {
     parts p = {.runs = runs, .blocks = blocks};
     const int64_t items = rnl_device_items(device, ITEMS);
     int64_t most = BLOCK_BYTES / block_bytes;
-    most = most < 1 ? 1 : most > MAX_BLOCKS ? MAX_BLOCKS : most;
+    most = most < 1 ? 1 : most > max_blocks ? max_blocks : most;
     int64_t groups = rnl_divide_up(p.blocks, most);
     p.each_run = rnl_divide_up(p.runs * groups, items);
     if (p.each_run > p.runs)
@@ -49,13 +50,14 @@ static rnl_status append(rnl_step_list *list, const rnl_qconv_problem *problem)
     const int64_t filters = problem->dst->shape[1], pixels = rnl_view_elements(problem->dst) / filters;
     const rnl_instruction instruction = rnl_device_multiplies_bytes(list->device);
     const bool halves = instruction == RNL_INSTRUCTION_MADD8; /* half the registers, of half the width */
-    const int64_t panel = rnl_qconv_panel_ints(problem), block = RNL_QGEMM_PANEL / (halves ? 2 : 1);
-    const int64_t tile = halves ? pixels_of_tile(6, 5, pixels) : pixels_of_tile(MOST_PIXELS, 10, pixels);
+    const bool fip = halves && getenv("RUNNEL_FIP");
+    const int64_t panel = rnl_qconv_panel_ints(problem), block = RNL_QGEMM_PANEL / (halves && !fip ? 2 : 1);
+    const int64_t tile = fip ? 12 : halves ? pixels_of_tile(6, 5, pixels) : pixels_of_tile(MOST_PIXELS, 10, pixels);
     const parts p = split(list->device, rnl_divide_up(pixels, tile), rnl_divide_up(filters, block),
-                          4 * panel * block / RNL_QGEMM_PANEL);
+                          4 * panel * block / RNL_QGEMM_PANEL, fip ? 8 : MAX_BLOCKS);
     int32_t flags[8] = {0, (int32_t)pixels, (int32_t)p.each_run, (int32_t)p.each_block};
     rnl_step_begin(&step, list, "qconv:panel", false);
-    rnl_step_define(&step, "%s -DT_A=%s -DP=%lld", rnl_instruction_define(instruction),
+    rnl_step_define(&step, "%s%s -DT_A=%s -DP=%lld", rnl_instruction_define(instruction), fip ? " -DFIP" : "",
                     rnl_dtype_define(problem->src->dtype), (long long)tile);
     rnl_qconv_add_arguments(&step, problem, flags);
     rnl_step_range(

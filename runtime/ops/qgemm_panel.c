@@ -11,6 +11,7 @@
 #include "ops/instruction.h"
 #include "ops/map.h"
 #include "ops/qgemm_pack.h"
+#include <stdlib.h>
 
 #define MOST_TILES 8
 #define MOST_BLOCKS 8 /* as in qgemm_panel.cl */
@@ -136,6 +137,8 @@ static vectors vectors_of(const rnl_device *device, rnl_instruction instruction)
 {
     if (instruction == RNL_INSTRUCTION_COUNT)
         return (vectors){instruction, device->vector_width, 2, device->vector_width < 16 ? 4 : 8};
+    if (instruction == RNL_INSTRUCTION_MADD8 && getenv("RUNNEL_FIP"))
+        return (vectors){instruction, 16, 2, 48};
     const bool halves = instruction == RNL_INSTRUCTION_MADD8; /* 16 elements are two registers */
     return (vectors){instruction, 16, halves ? 1 : 2, halves ? 6 : 8};
 }
@@ -144,6 +147,8 @@ static vectors vectors_of(const rnl_device *device, rnl_instruction instruction)
 static int64_t rows_of(const vectors *v, int64_t m)
 {
     const int64_t left_of_8 = (8 - m % 8) % 8, left_of_7 = (7 - m % 7) % 7;
+    if (v->most_rows == 48)
+        return m >= 48 ? 48 : m >= 24 ? 24 : 12;
     if (v->most_rows < 8)
         return tile_rows(v->most_rows, m);
     return m > 8 && (left_of_8 - left_of_7) * 32 > m ? 7 : tile_rows(8, m);
@@ -191,7 +196,7 @@ static rnl_status append_vectors(rnl_step_list *list, const char *name, const rn
                              (size_t)rnl_dims_elements(&p->batch)};
     rnl_step_begin(&step, list, name, p->index64);
     if (v.instruction != RNL_INSTRUCTION_COUNT)
-        rnl_step_define(&step, "%s", rnl_instruction_define(v.instruction));
+        rnl_step_define(&step, "%s%s", rnl_instruction_define(v.instruction), v.most_rows == 48 ? " -DFIP" : "");
     if (v.instruction == RNL_INSTRUCTION_VNNI)
         rnl_step_define(&step, "T_A=%s", rnl_dtype_define(p->a->dtype));
     rnl_step_define(&step, "R=%lld -DW=%lld -DNB=%lld", (long long)rows, (long long)v.width, (long long)v.count);
