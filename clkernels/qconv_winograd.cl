@@ -16,8 +16,10 @@
 //   T_A    I8 or U8: src's
 //   SUM    to each result another quantised tensor is added, and the sum quantised, as qmap.cl's OP_ADD does
 //   MODEL  in plain C
+//   FIP    with fewer products (fip.clh): of 32 channels in the first 16 are even and the others odd
 // check: -DT_A=U8
 // check: -DT_A=I8 -DSUM -DMODEL
+// check: -DT_A=I8 -DFIP
 #include "qconv_end.clh"
 #include "winograd.clh"
 #ifndef T_A
@@ -25,7 +27,9 @@
 #endif
 #define R 6
 #define TRANSFORMS 16
-#define BLOCK 16 // channels of a panel of weights: below 16 sums, the integers of each pair of channels, transform by transform
+// Channels of a panel of weights: 16 sums, and for each transform the channels' own products (fip.clh) and the integers of
+// each pair of channels in.
+#define BLOCK 16
 #define MAX_CHANNELS 1024 // as in qconv_winograd.c
 #define FLIP (IS_UNSIGNED(T_A) ? (uchar)0 : (uchar)0x80)
 // A group's matrix: pieces of 16 pairs of channels of R tiles.
@@ -46,9 +50,16 @@ static inline void turn_pixels(const short16 d0, const short16 d1, const short16
     t[3] = d1 - d3;
 }
 
-// A tile into its rows of the matrices; `to`: of the first, `matrix` integers from one to the next.
-static inline void turn_tile(__global const uchar *const pixel[16], int channels, __global uint *to, int matrix)
+// A tile into its rows of the matrices; `to`: of the first, `matrix` integers from one to the next. own: the rows' own
+// products, R integers from one to the next.
+static inline void turn_tile(__global const uchar *const pixel[16], int channels, __global uint *to, int matrix,
+                             __global uint *own)
 {
+#ifdef FIP
+    madd_uints products[TRANSFORMS];
+    for (int i = 0; i < TRANSFORMS; i++)
+        products[i] = 0;
+#endif
     for (int c = 0; c < channels; c += 16) {
         short16 part[16];
 #pragma unroll
@@ -65,27 +76,53 @@ static inline void turn_tile(__global const uchar *const pixel[16], int channels
             short16 t[4];
             turn_pixels(part[x], part[4 + x], part[8 + x], part[12 + x], t);
 #pragma unroll
-            for (int y = 0; y < 4; y++)
-                vstore16(t[y], 0, row + (y * 4 + x) * matrix * 2);
+            for (int y = 0; y < 4; y++) {
+                __global short *at = row + (y * 4 + x) * matrix * 2;
+                vstore16(t[y], 0, at);
+#ifdef FIP
+                if (c & 16)
+                    ADD_PAIRS(products[y * 4 + x], as_uint8(t[y]), as_uint8(vload16(0, at - 16)));
+#endif
+            }
         }
     }
+#ifdef FIP
+    for (int i = 0; i < TRANSFORMS; i++)
+        own[i * R] = sum_of_lanes(products[i]);
+#endif
 }
 
-// One matrix of a group times one of the weights. A function of its own, as add_wide is.
-static __attribute__((noinline)) void multiply(__global int *product, __global const uint *x, __global const int *y,
-                                               int pairs)
+// One matrix of a group times one of the weights, which has the own products of its channels before it. A function of its
+// own, as add_wide is.
+static __attribute__((noinline)) void multiply(__global int *product, __global const uint *x, __global const uint *own,
+                                               __global const int *y, int pairs)
 {
     madd_uints sum[MADD_SUMS];
 #pragma unroll
     for (int i = 0; i < MADD_SUMS; i++)
+#ifdef FIP
+        sum[i] = -own[i / 2] - MADD_LOAD(y + i % 2 * 8);
+#else
         sum[i] = 0;
+#endif
+    y += BLOCK;
     for (int first = 0; first < pairs; first += 16, x += PIECE)
+#ifdef FIP
+        for (int c = 0; c < 8; c++) {
+            __global const madd_uints *even = (__global const madd_uints *)(y + (first + c) * BLOCK);
+            __global const madd_uints *odd = (__global const madd_uints *)(y + (first + c + 8) * BLOCK);
+#pragma unroll
+            for (int r = 0; r < R; r++)
+                FIP_ROW2(sum + 2 * r, x[r * 16 + c], x[r * 16 + c + 8], even[0], odd[0], even[1], odd[1]);
+        }
+#else
         for (int c = 0, count = min(16, pairs - first); c < count; c++, y += BLOCK) {
             const madd_uints y0 = MADD_LOAD(y), y1 = MADD_LOAD(y + 8);
 #pragma unroll
             for (int r = 0; r < R; r++)
                 ADD_ROW(sum[2 * r], sum[2 * r + 1], x[r * 16 + c], y0, y1);
         }
+#endif
 #pragma unroll
     for (int i = 0; i < MADD_SUMS; i++)
         vstore8(as_int8(sum[i]), i, product);
@@ -168,6 +205,7 @@ WORK convolve(__global uchar *memory, int4 own, KERNEL_ARGUMENTS SUM_ARGUMENTS S
     __global uchar *outside = memory + (own.x + (grid1 * block_items + grid0) * own.y);
     __global uint *groups = (__global uint *)(outside + MAX_CHANNELS);
     __global int *products = (__global int *)(groups + own.z * TRANSFORMS * matrix);
+    __global uint *own_products = (__global uint *)(products + own.z * TRANSFORMS * PRODUCTS);
     const uchar zero = HAS(HAS_ZA) ? za[za_offset] : (uchar)0;
     const float dst_scale_of = SCALE(dst_scale, HAS_DST_SCALE), all_scale = SCALE(a_scale, HAS_A_SCALE);
     tile_end end;
@@ -185,7 +223,8 @@ WORK convolve(__global uchar *memory, int4 own, KERNEL_ARGUMENTS SUM_ARGUMENTS S
             __global const uchar *pixel[16];
             find_pixels(pixel, src + (src_offset + tile.n * src_stride.x), outside, tile.top - pad.y, tile.left - pad.z,
                         src_size, src_stride);
-            turn_tile(pixel, src_size.w, groups + (t / R * TRANSFORMS * matrix + t % R * 16), matrix);
+            turn_tile(pixel, src_size.w, groups + (t / R * TRANSFORMS * matrix + t % R * 16), matrix,
+                      own_products + (t / R * TRANSFORMS * R + t % R));
         }
         for (int i = first_block; i < end_block; i++) {
             __global const int *panel = weight + (weight_offset + i * own.w);
@@ -197,7 +236,7 @@ WORK convolve(__global uchar *memory, int4 own, KERNEL_ARGUMENTS SUM_ARGUMENTS S
             for (int j = 0; j < TRANSFORMS; j++)
                 for (int g = 0; g * R < to.count; g++)
                     multiply(products + (g * TRANSFORMS + j) * PRODUCTS, groups + (g * TRANSFORMS + j) * matrix,
-                             panel + (BLOCK + j * pairs * BLOCK), pairs);
+                             own_products + (g * TRANSFORMS + j) * R, panel + (BLOCK + j * (1 + pairs) * BLOCK), pairs);
             store_tiles(dst, products, &block, &end, &to PASS_ADDENDS);
         }
     }

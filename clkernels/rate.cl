@@ -1,16 +1,63 @@
 // SPDX-License-Identifier: Apache-2.0
-// How fast a CPU multiplies and adds vectors of 16: rounds of twelve sums that do not wait for each other.
+// How fast a CPU multiplies and adds: rounds of twelve sums of vectors of 16 that do not wait for each other, or a tile of a
+// chunk of bytes as qgemm_panel.cl multiplies it.
 //
 // Defines:
-//   BF16  two products of bfloat16 a lane by x86's vdpbf16ps; else one of float32
+//   BF16  two products of bfloat16 a lane by x86's vdpbf16ps; else
+//   MADD  24,576 products of bytes by x86's vpmaddwd, of 8 lanes, with FIP by fip.clh; else one of float32
 // gpu: never
 // check:
+// check: -DMADD=8
+// check: -DMADD=8 -DFIP
 #include "assembly.clh"
+#ifdef MADD
+#define MADD_PANEL 32
+#ifdef FIP
+#define MADD_ROWS 3
+#define MADD_NB 2
+#else
+#define MADD_ROWS 6
+#define MADD_NB 1
+#endif
+#include "madd.clh"
+#else
 #define PAIR_LANES 16
 #include "bf16_pairs.clh"
+#endif
 
 #define SUMS 12
 
+#ifdef MADD
+// out: room for a chunk's weights, which sums are written over.
+__kernel void rate(__global float *out, const float factor, const int rounds)
+{
+    MARK_ASSEMBLY;
+    __global int *weights = (__global int *)out;
+    wide_rows rows;
+    madd_uints sums[MADD_SUMS];
+    for (int i = 0; i < MADD_CHUNK * MADD_PANEL; i++)
+        weights[i] = i * 0x01030507;
+    for (int r = 0; r < MADD_ROWS; r++)
+        widen(&rows, r, 0, (__global const uchar *)weights, MADD_CHUNK, (uint)factor);
+    for (int i = 0; i < MADD_SUMS; i++)
+        sums[i] = 0;
+#ifdef FIP
+    fip_columns columns;
+    find_own_products(&rows, MADD_CHUNK);
+    widen_columns(&columns, weights, MADD_CHUNK);
+#endif
+    for (int round = 0; round < rounds; round++) {
+#ifdef FIP
+        add_fip(sums, &rows, 0, &columns, MADD_CHUNK);
+#else
+        add_wide(sums, &rows, weights, MADD_CHUNK);
+#endif
+    }
+    for (int i = 1; i < MADD_SUMS; i++)
+        sums[0] += sums[i];
+    vstore8(as_int8(sums[0]), 0, weights);
+}
+#else
 __kernel void rate(__global float *out, const float factor, const int rounds)
 {
     MARK_ASSEMBLY;
@@ -32,3 +79,4 @@ __kernel void rate(__global float *out, const float factor, const int rounds)
         sum[0] += sum[i];
     vstore16(sum[0], 0, out);
 }
+#endif

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/qconv_panel.h"
 #include "base/memory.h"
+#include "ops/fip.h"
 #include "ops/implementation.h"
 #include "ops/instruction.h"
 #include "ops/qconv_problem.h"
 #include "ops/qgemm_pack.h"
-#include <stdlib.h>
 
 #define MAX_BLOCKS 16           /* of a work-item, as in qconv_panel.cl */
 #define MOST_PIXELS 14          /* of a tile: its sums, a row of weights and a pixel fill 32 registers */
 #define BLOCK_BYTES (384 << 10) /* of weights that a work-item reads for each tile: they stay in a core's cache */
 #define ITEMS 32                /* of a unit */
+#define FIP_RUNS 5              /* that share widened weights, as in qconv_panel.cl */
 
 /* Images of 7 x 7 leave (almost) none over with fewer pixels a tile. */
 static int64_t pixels_of_tile(int64_t most, int64_t fewer, int64_t pixels)
@@ -21,48 +22,58 @@ static int64_t pixels_of_tile(int64_t most, int64_t fewer, int64_t pixels)
     return (wide - narrow) * 10 > pixels ? fewer : most;
 }
 
-/* Runs of pixels and blocks of channels of a work-item. */
-typedef struct parts {
-    int64_t runs, blocks;         /* of all */
-    int64_t each_run, each_block; /* of a work-item */
-} parts;
-
-static parts split(const rnl_device *device, int64_t runs, int64_t blocks, int64_t block_bytes, int64_t max_blocks)
+static rnl_fip_shares split(const rnl_device *device, int64_t runs, int64_t blocks, int64_t block_bytes)
 {
-    parts p = {.runs = runs, .blocks = blocks};
+    rnl_fip_shares p = {.runs = 0};
     const int64_t items = rnl_device_items(device, ITEMS);
     int64_t most = BLOCK_BYTES / block_bytes;
-    most = most < 1 ? 1 : most > max_blocks ? max_blocks : most;
-    int64_t groups = rnl_divide_up(p.blocks, most);
-    p.each_run = rnl_divide_up(p.runs * groups, items);
-    if (p.each_run > p.runs)
-        p.each_run = p.runs;
-    while (groups < p.blocks && groups * rnl_divide_up(p.runs, p.each_run) < items / 2)
-        groups = 2 * groups < p.blocks ? 2 * groups : p.blocks;
-    p.each_block = rnl_divide_up(p.blocks, groups);
-    p.each_run = rnl_even_share(p.runs, p.each_run);
+    most = most < 1 ? 1 : most > MAX_BLOCKS ? MAX_BLOCKS : most;
+    int64_t groups = rnl_divide_up(blocks, most);
+    p.runs = rnl_divide_up(runs * groups, items);
+    if (p.runs > runs)
+        p.runs = runs;
+    while (groups < blocks && groups * rnl_divide_up(runs, p.runs) < items / 2)
+        groups = 2 * groups < blocks ? 2 * groups : blocks;
+    p.blocks = rnl_divide_up(blocks, groups);
+    p.runs = rnl_even_share(runs, p.runs);
+    p.run_items = rnl_divide_up(runs, p.runs);
+    p.block_items = rnl_divide_up(blocks, p.blocks);
     return p;
+}
+
+/* How a device multiplies this: pixels of a tile, or of a run by fip.clh, and channels of a block. */
+typedef struct vectors {
+    rnl_instruction instruction;
+    bool fip;
+    int64_t pixels, channels;
+} vectors;
+
+static vectors vectors_of(rnl_device *device, int64_t pixels)
+{
+    vectors v = {rnl_device_multiplies_bytes(device), rnl_fip_pays(device, pixels), RNL_FIP_ROWS, RNL_QGEMM_PANEL};
+    if (v.fip)
+        return v;
+    const bool halves = v.instruction == RNL_INSTRUCTION_MADD8; /* half the registers, of half the width */
+    v.channels /= halves ? 2 : 1;
+    v.pixels = halves ? pixels_of_tile(6, 5, pixels) : pixels_of_tile(MOST_PIXELS, 10, pixels);
+    return v;
 }
 
 static rnl_status append(rnl_step_list *list, const rnl_qconv_problem *problem)
 {
     rnl_step_builder step;
     const int64_t filters = problem->dst->shape[1], pixels = rnl_view_elements(problem->dst) / filters;
-    const rnl_instruction instruction = rnl_device_multiplies_bytes(list->device);
-    const bool halves = instruction == RNL_INSTRUCTION_MADD8; /* half the registers, of half the width */
-    const bool fip = halves && getenv("RUNNEL_FIP");
-    const int64_t panel = rnl_qconv_panel_ints(problem), block = RNL_QGEMM_PANEL / (halves && !fip ? 2 : 1);
-    const int64_t tile = fip ? 12 : halves ? pixels_of_tile(6, 5, pixels) : pixels_of_tile(MOST_PIXELS, 10, pixels);
-    const parts p = split(list->device, rnl_divide_up(pixels, tile), rnl_divide_up(filters, block),
-                          4 * panel * block / RNL_QGEMM_PANEL, fip ? 8 : MAX_BLOCKS);
-    int32_t flags[8] = {0, (int32_t)pixels, (int32_t)p.each_run, (int32_t)p.each_block};
+    const vectors v = vectors_of(list->device, pixels);
+    const int64_t runs = rnl_divide_up(pixels, v.pixels), blocks = rnl_divide_up(filters, v.channels);
+    const int64_t block_bytes = 4 * rnl_qconv_panel_ints(problem) * v.channels / RNL_QGEMM_PANEL;
+    const rnl_fip_shares p = v.fip ? rnl_fip_split(list->device, runs, blocks, FIP_RUNS, runs)
+                                   : split(list->device, runs, blocks, block_bytes);
+    int32_t flags[8] = {0, (int32_t)pixels, (int32_t)p.runs, (int32_t)p.blocks};
     rnl_step_begin(&step, list, "qconv:panel", false);
-    rnl_step_define(&step, "%s%s -DT_A=%s -DP=%lld", rnl_instruction_define(instruction), fip ? " -DFIP" : "",
-                    rnl_dtype_define(problem->src->dtype), (long long)tile);
+    rnl_step_define(&step, "%s%s -DT_A=%s -DP=%lld", rnl_instruction_define(v.instruction), v.fip ? " -DFIP" : "",
+                    rnl_dtype_define(problem->src->dtype), (long long)v.pixels);
     rnl_qconv_add_arguments(&step, problem, flags);
-    rnl_step_range(
-        &step, 2, (size_t[3]){(size_t)rnl_divide_up(p.runs, p.each_run), (size_t)rnl_divide_up(p.blocks, p.each_block)},
-        (size_t[3]){1, 1});
+    rnl_step_range(&step, 2, (size_t[3]){(size_t)p.run_items, (size_t)p.block_items}, (size_t[3]){1, 1});
     rnl_qconv_add_cost(&step, problem);
     return rnl_step_end(&step, "qconv_panel.cl", "qconv_panel");
 }

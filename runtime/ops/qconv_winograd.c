@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/qconv_winograd.h"
 #include "base/memory.h"
+#include "ops/fip.h"
 #include "ops/implementation.h"
 #include "ops/instruction.h"
 #include "ops/qconv_problem.h"
@@ -53,7 +54,7 @@ static double item_cost(const rnl_qconv_problem *problem, const winograd_plan *p
 static void choose_shares(const rnl_device *device, const rnl_qconv_problem *problem, winograd_plan *plan)
 {
     const int64_t units = rnl_device_units(device), most = 4 * units;
-    const int64_t matrices = TRANSFORMS * TILES * (rnl_divide_up(problem->src->shape[1], 32) * 64 + 4 * BLOCK);
+    const int64_t matrices = TRANSFORMS * TILES * (rnl_divide_up(problem->src->shape[1], 32) * 64 + 4 * BLOCK + 4);
     winograd_plan best = {0}, it = *plan;
     for (int64_t i = 1; i <= it.blocks && i <= most; ++i)
         for (int64_t j = 1; j <= it.groups && j <= most; ++j) {
@@ -115,7 +116,7 @@ int64_t rnl_qconv_winograd_scratch(const rnl_device *device, const rnl_qconv_pro
 /* Integers of a panel of this many channels in. */
 static int64_t panel_ints(int64_t channels)
 {
-    return BLOCK + TRANSFORMS * (channels / 2) * BLOCK;
+    return BLOCK + TRANSFORMS * (1 + channels / 2) * BLOCK;
 }
 
 rnl_status rnl_qconv_winograd_append(rnl_step_list *list, const rnl_qconv_problem *problem)
@@ -129,8 +130,9 @@ rnl_status rnl_qconv_winograd_append(rnl_step_list *list, const rnl_qconv_proble
     int32_t flags[8] = {0, (int32_t)plan.tiles, (int32_t)plan.share_groups, (int32_t)plan.share_blocks};
     const int64_t own[3] = {plan.item_bytes, plan.together, panel_ints(problem->src->shape[1])};
     rnl_step_begin(&step, list, "qconv:winograd", false);
-    rnl_step_define(&step, "T_A=%s%s", rnl_dtype_define(problem->src->dtype),
-                    rnl_device_runs(list->device, RNL_INSTRUCTION_MADD8) ? "" : " -DMODEL");
+    rnl_step_define(&step, "T_A=%s%s%s", rnl_dtype_define(problem->src->dtype),
+                    rnl_device_runs(list->device, RNL_INSTRUCTION_MADD8) ? "" : " -DMODEL",
+                    problem->src->shape[1] % 32 == 0 && rnl_fip_pays(list->device, plan.tiles) ? " -DFIP" : "");
     rnl_step_slot(&step, memory->slot);
     rnl_step_offsets(&step, 4, &memory, 1, own, 3);
     rnl_qconv_add_arguments(&step, problem, flags);
@@ -174,18 +176,30 @@ static void turn_nine(const int8_t *source, int32_t out[TRANSFORMS], uint32_t *s
         turn_taps(columns + 3 * y, 1, out + 4 * y, 1);
 }
 
+/* The weights of a channel; of each 32 channels in the first 16 are multiplied by the others besides, for fip.clh. */
+static void pack_lane(const int8_t *source, int64_t channels, uint32_t *panel)
+{
+    const int64_t matrix = (1 + channels / 2) * BLOCK;
+    int32_t turned[32][TRANSFORMS];
+    for (int64_t c = 0; c < channels; ++c) {
+        int32_t *now = turned[c % 32];
+        turn_nine(source + c * 9, now, panel);
+        for (int64_t i = 0; i < TRANSFORMS; ++i) {
+            uint32_t *own = panel + BLOCK + i * matrix;
+            own[(1 + c / 2) * BLOCK] |= (uint32_t)(uint16_t)now[i] << (c % 2 * 16);
+            if (c % 32 >= 16)
+                *own += (uint32_t)(now[i] * turned[c % 32 - 16][i]);
+        }
+    }
+}
+
 void rnl_qconv_winograd_pack(const int64_t shape[4], const int8_t *source, void *target)
 {
-    const int64_t channels = shape[1], ints = panel_ints(channels), matrix = channels / 2 * BLOCK;
+    const int64_t channels = shape[1], ints = panel_ints(channels);
     uint32_t *panel = target;
     for (int64_t first = 0; first < shape[0]; first += BLOCK, panel += ints) {
         memset(panel, 0, (size_t)ints * sizeof *panel);
         for (int64_t lane = 0; lane < BLOCK && first + lane < shape[0]; ++lane)
-            for (int64_t c = 0; c < channels; ++c) {
-                int32_t turned[TRANSFORMS];
-                turn_nine(source + ((first + lane) * channels + c) * 9, turned, &panel[lane]);
-                for (int64_t i = 0; i < TRANSFORMS; ++i)
-                    panel[BLOCK + i * matrix + c / 2 * BLOCK + lane] |= (uint32_t)(uint16_t)turned[i] << (c % 2 * 16);
-            }
+            pack_lane(source + (first + lane) * channels * 9, channels, panel + lane);
     }
 }

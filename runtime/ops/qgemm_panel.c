@@ -7,14 +7,15 @@
 #include "base/memory.h"
 #include "base/status.h"
 #include "ops/deterministic.h"
+#include "ops/fip.h"
 #include "ops/implementation.h"
 #include "ops/instruction.h"
 #include "ops/map.h"
 #include "ops/qgemm_pack.h"
-#include <stdlib.h>
 
 #define MOST_TILES 8
 #define MOST_BLOCKS 8 /* as in qgemm_panel.cl */
+#define FIP_RUNS 4    /* of a work-item */
 
 typedef struct panel_plan {
     rnl_qgemm_panels panels;
@@ -131,24 +132,21 @@ static int64_t tile_rows(int64_t most, int64_t m)
 typedef struct vectors {
     rnl_instruction instruction; /* RNL_INSTRUCTION_COUNT: floats */
     int64_t width, count, most_rows;
+    bool fip;
 } vectors;
 
 static vectors vectors_of(const rnl_device *device, rnl_instruction instruction)
 {
     if (instruction == RNL_INSTRUCTION_COUNT)
-        return (vectors){instruction, device->vector_width, 2, device->vector_width < 16 ? 4 : 8};
-    if (instruction == RNL_INSTRUCTION_MADD8 && getenv("RUNNEL_FIP"))
-        return (vectors){instruction, 16, 2, 48};
+        return (vectors){instruction, device->vector_width, 2, device->vector_width < 16 ? 4 : 8, false};
     const bool halves = instruction == RNL_INSTRUCTION_MADD8; /* 16 elements are two registers */
-    return (vectors){instruction, 16, halves ? 1 : 2, halves ? 6 : 8};
+    return (vectors){instruction, 16, halves ? 1 : 2, halves ? 6 : 8, false};
 }
 
 /* Rows of a tile. With seven instead of eight a row costs a little more, but images of 7 x 7 leave none over. */
 static int64_t rows_of(const vectors *v, int64_t m)
 {
     const int64_t left_of_8 = (8 - m % 8) % 8, left_of_7 = (7 - m % 7) % 7;
-    if (v->most_rows == 48)
-        return m >= 48 ? 48 : m >= 24 ? 24 : 12;
     if (v->most_rows < 8)
         return tile_rows(v->most_rows, m);
     return m > 8 && (left_of_8 - left_of_7) * 32 > m ? 7 : tile_rows(8, m);
@@ -177,26 +175,43 @@ static int32_t blocks_of(const rnl_device *device, const rnl_qgemm_problem *p, i
     return blocks;
 }
 
+/* Rows of a tile, and what each work-item takes. */
+static int64_t choose_grid(const rnl_device *device, const rnl_qgemm_problem *p, const vectors *v, rnl_qgemm_grid *out)
+{
+    const int64_t columns = v->count * v->width;
+    const bool widens = v->instruction == RNL_INSTRUCTION_MADD8 || v->instruction == RNL_INSTRUCTION_MADD16;
+    *out = (rnl_qgemm_grid){.rows_first = rnl_device_is_cpu(device), .tiles = 1, .blocks = 1};
+    if (v->fip) {
+        const rnl_fip_shares s =
+            rnl_fip_split(device, rnl_divide_up(p->m, RNL_FIP_ROWS), rnl_divide_up(p->n, columns), FIP_RUNS, FIP_RUNS);
+        out->blocks = (int32_t)s.blocks;
+        return s.runs * RNL_FIP_ROWS;
+    }
+    const int64_t rows = rows_of(v, p->m);
+    if (widens)
+        out->blocks = blocks_of(device, p, rnl_divide_up(p->m, rows), columns);
+    else
+        out->tiles = tiles_of(device, p, rows);
+    return rows;
+}
+
 static rnl_status append_vectors(rnl_step_list *list, const char *name, const rnl_qgemm_problem *given, vectors v)
 {
     ready r;
     rnl_step_builder step;
+    rnl_qgemm_grid grid;
     size_t local[3];
     TRY(prepare(list, given, &r));
     const rnl_qgemm_problem *p = &r.problem;
-    const int64_t rows = rows_of(&v, p->m);
-    const bool widens = v.instruction == RNL_INSTRUCTION_MADD8 || v.instruction == RNL_INSTRUCTION_MADD16;
-    rnl_qgemm_grid grid = {.rows_first = rnl_device_is_cpu(list->device),
-                           .tiles = widens ? 1 : tiles_of(list->device, p, rows)};
+    const int64_t rows = choose_grid(list->device, p, &v, &grid);
     const int64_t row_tiles = rnl_divide_up(p->m, rows * grid.tiles);
-    grid.blocks = widens ? blocks_of(list->device, p, row_tiles, v.count * v.width) : 1;
     const int64_t column_tiles = rnl_divide_up(p->n, v.count * v.width * grid.blocks);
     const size_t items[3] = {(size_t)(grid.rows_first ? row_tiles : column_tiles),
                              (size_t)(grid.rows_first ? column_tiles : row_tiles),
                              (size_t)rnl_dims_elements(&p->batch)};
     rnl_step_begin(&step, list, name, p->index64);
     if (v.instruction != RNL_INSTRUCTION_COUNT)
-        rnl_step_define(&step, "%s%s", rnl_instruction_define(v.instruction), v.most_rows == 48 ? " -DFIP" : "");
+        rnl_step_define(&step, "%s%s", rnl_instruction_define(v.instruction), v.fip ? " -DFIP" : "");
     if (v.instruction == RNL_INSTRUCTION_VNNI)
         rnl_step_define(&step, "T_A=%s", rnl_dtype_define(p->a->dtype));
     rnl_step_define(&step, "R=%lld -DW=%lld -DNB=%lld", (long long)rows, (long long)v.width, (long long)v.count);
@@ -230,7 +245,13 @@ bool rnl_qgemm_madd_applies(const rnl_device *device, const void *data)
 
 rnl_status rnl_qgemm_madd_append(rnl_step_list *list, const char *name, const void *problem)
 {
-    return append_vectors(list, name, problem, vectors_of(list->device, madd_of(list->device)));
+    const rnl_qgemm_problem *p = problem;
+    vectors v = vectors_of(list->device, madd_of(list->device));
+    if (rnl_fip_pays(list->device, p->m)) {
+        v.count = 2;
+        v.fip = true;
+    }
+    return append_vectors(list, name, problem, v);
 }
 
 /* ---- dot products of packed bytes ------------------------------------------------------------------------------- */

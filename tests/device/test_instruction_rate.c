@@ -8,24 +8,32 @@
 #define LEAST 1e6
 #define MOST 1e13
 
+static void check(rnl_device *device, rnl_rate first, rnl_rate second)
+{
+    double rates[2] = {0};
+    test_ok(rnl_rate_measure(device, first, second, rates));
+    for (int i = 0; i < 2; ++i) {
+        ck_assert_double_gt(rates[i], LEAST);
+        ck_assert_double_lt(rates[i], MOST);
+    }
+    ck_assert_double_gt(rates[0], rates[1] / 16);
+    ck_assert_double_lt(rates[0], rates[1] * 16);
+}
+
 START_TEST(rates_are_measured)
 {
     rnl_device *device = test_open_device();
-    double floats = 0, pairs = 0;
-    if (device->info.type == RNL_DEVICE_CPU && !device->info.emulated) { /* an emulated one takes minutes */
-        test_ok(rnl_rate_measure(device, "", &floats));
-        ck_assert_double_gt(floats, LEAST);
-        ck_assert_double_lt(floats, MOST);
-    }
-    if (rnl_device_runs(device, RNL_INSTRUCTION_BF16)) {
-        test_ok(rnl_rate_measure(device, "BF16", &pairs));
-        ck_assert_double_gt(pairs, floats / 16);
-        ck_assert_double_lt(pairs, floats * 16);
-    } else {
-        ck_assert(!rnl_device_gains_by_bf16(device));
-    }
-    const bool gains = rnl_device_gains_by_bf16(device);
-    ck_assert(gains == rnl_device_gains_by_bf16(device));
+    const bool bf16 = rnl_device_runs(device, RNL_INSTRUCTION_BF16),
+               madd = rnl_device_runs(device, RNL_INSTRUCTION_MADD8);
+    if (device->info.type == RNL_DEVICE_CPU && !device->info.emulated) /* an emulated one takes minutes */
+        check(device, bf16 ? RNL_RATE_BF16 : RNL_RATE_F32, RNL_RATE_F32);
+    if (madd)
+        check(device, RNL_RATE_FIP, RNL_RATE_MADD);
+    ck_assert(bf16 || !rnl_device_gains_by_bf16(device));
+    ck_assert(madd || !rnl_device_gains_by_fip(device));
+    const bool by_bf16 = rnl_device_gains_by_bf16(device), by_fip = rnl_device_gains_by_fip(device);
+    ck_assert(by_bf16 == rnl_device_gains_by_bf16(device));
+    ck_assert(by_fip == rnl_device_gains_by_fip(device));
     rnl_device_release(device);
 }
 END_TEST
