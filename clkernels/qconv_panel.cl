@@ -91,14 +91,13 @@ static inline void widen_run(wide_rows *to, const run_pixels *run, int first, in
 
 // sums[run][pixel][register] of a block += the products of a chunk; `step`: registers from run to run.
 static inline void add_chunk(madd_uints *sums, int step, const run_pixels *runs, const wide_rows *wide, int run_count,
-                             __global const int *weights, int count)
+                             __global const int *weights, __global const int *next, int count)
 {
 #ifdef FIP
     fip_columns columns;
     widen_columns(&columns, weights, count);
-    for (int i = 0; i < run_count; i++)
-        for (int p = runs[i].begin / FIP_ROWS * FIP_ROWS; p < runs[i].end; p += FIP_ROWS)
-            add_fip(sums + (i * step + p * FIP_REGISTERS), &wide[i], p, &columns, count);
+    for (int i = 0, at = 0, pace = FIP_PACE(count, run_count * P); i < run_count; i++)
+        at = add_rows_by_fip(sums + i * step, &wide[i], runs[i].begin, runs[i].end, &columns, count, next, at, pace);
 #else
     add_wide(sums, wide, weights, count);
 #endif
@@ -117,7 +116,10 @@ static inline void accumulate(madd_uints *sums, const run_pixels *runs, int run_
             widen_run(&wide[i], &runs[i], first, count);
         for (int block = first_block; block < end_block; block++)
             add_chunk(sums + (block - first_block) * MADD_SUMS, step, runs, wide, run_count,
-                      WEIGHTS(block) + first * PANEL, count);
+                      WEIGHTS(block) + first * PANEL,
+                      block + 1 < end_block ? WEIGHTS(block + 1) + first * PANEL
+                                            : WEIGHTS(first_block) + (first + count) * PANEL,
+                      count);
     }
 }
 #else

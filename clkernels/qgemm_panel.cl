@@ -137,17 +137,19 @@ static inline void add_rows(uint sum[R], __global const uchar *const rows[R], id
 #include "madd.clh"
 
 // sums of a block += the products of a chunk.
-static inline void add_chunk(madd_uints *sums, const wide_rows *wide, int first_row, __global const int *columns, int fours)
+static inline void add_chunk(madd_uints *sums, const wide_rows *wide, int first_row, __global const int *columns,
+                             __global const int *next, int fours)
 {
 #ifdef FIP
     fip_columns of;
     widen_columns(&of, columns, fours);
-    for (int r = first_row / FIP_ROWS * FIP_ROWS; r < R; r += FIP_ROWS)
-        add_fip(sums + r * FIP_REGISTERS, wide, r, &of, fours);
+    add_rows_by_fip(sums, wide, first_row, R, &of, fours, next, 0, FIP_PACE(fours, R));
 #else
     add_wide(sums, wide, columns, fours);
 #endif
 }
+
+#define PLACE_OF(block) ((idx_t)((block)*BLOCK / PANEL) * panel_ints + (block)*BLOCK % PANEL)
 
 // Rows are widened once for all blocks of columns.
 static inline void multiply(UINTS *sum, __global const uchar *const rows[R], int first_row, __global const int *b,
@@ -172,8 +174,8 @@ static inline void multiply(UINTS *sum, __global const uchar *const rows[R], int
         find_own_products(&wide, (count + 3) / 4);
 #endif
         for (int block = 0; block < blocks; block++)
-            add_chunk(sums + block * MADD_SUMS, &wide, first_row,
-                      b + ((idx_t)(block * BLOCK / PANEL) * panel_ints + block * BLOCK % PANEL), (count + 3) / 4);
+            add_chunk(sums + block * MADD_SUMS, &wide, first_row, b + PLACE_OF(block),
+                      block + 1 < blocks ? b + PLACE_OF(block + 1) : b + MADD_CHUNK * PANEL, (count + 3) / 4);
         b += MADD_CHUNK * PANEL;
     }
     for (int block = 0; block < blocks; block++)
