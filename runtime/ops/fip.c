@@ -10,7 +10,7 @@
 /* Cycles of a four of terms, as measured on a Zen 1: a run times a block of columns, a block that is widened, and a run that
  * is. */
 #define RUN_CYCLES 154
-#define BLOCK_CYCLES 14
+#define BLOCK_CYCLES 25
 #define ROWS_CYCLES 18
 #define MORE_ITEMS 4 /* of a thread, than there have to be */
 
@@ -24,11 +24,20 @@ bool rnl_fip_pays(rnl_device *device, int64_t rows)
     return rnl_device_gains_by_fip(device);
 }
 
-static double cost_of(const rnl_fip_shares *s, int64_t pass_runs, int64_t threads)
+/* Of `blocks` times `runs`, of which `pass_runs` share what is widened. */
+static double cost_of(int64_t blocks, int64_t runs, int64_t pass_runs)
 {
-    const double runs = (double)s->runs, passes = (double)rnl_divide_up(s->runs, pass_runs);
-    const double item = (double)s->blocks * (runs * RUN_CYCLES + passes * BLOCK_CYCLES) + runs * ROWS_CYCLES;
-    return item * (double)rnl_divide_up(s->run_items * s->block_items, threads);
+    const double passes = (double)rnl_divide_up(runs, pass_runs);
+    return (double)blocks * ((double)runs * RUN_CYCLES + passes * BLOCK_CYCLES) + (double)runs * ROWS_CYCLES;
+}
+
+/* Of the thread that ends last. Whole blocks for each, or some of all items; a smaller last item is as long as the others. */
+static double longest(const rnl_fip_shares *s, int64_t runs, int64_t pass_runs, int64_t threads)
+{
+    const int64_t item_runs = s->runs < pass_runs ? s->runs : pass_runs;
+    if (s->block_items % threads == 0)
+        return (double)(s->block_items / threads) * cost_of(s->blocks, runs, item_runs);
+    return (double)rnl_divide_up(s->run_items * s->block_items, threads) * cost_of(s->blocks, s->runs, item_runs);
 }
 
 rnl_fip_shares rnl_fip_split(const rnl_device *device, int64_t runs, int64_t blocks, int64_t pass_runs,
@@ -43,7 +52,7 @@ rnl_fip_shares rnl_fip_split(const rnl_device *device, int64_t runs, int64_t blo
             rnl_fip_shares s = {.runs = rnl_divide_up(runs, j), .blocks = rnl_divide_up(blocks, i)};
             s.run_items = rnl_divide_up(runs, s.runs);
             s.block_items = rnl_divide_up(blocks, s.blocks);
-            const double cost = cost_of(&s, pass_runs, threads);
+            const double cost = longest(&s, runs, pass_runs, threads);
             if (best.runs == 0 || cost < 0.99 * least) {
                 best = s;
                 least = cost;
