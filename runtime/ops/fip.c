@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Cycles of a four of terms, as measured on a Zen 1: a run times a block of columns, a block that is widened, and a run that
- * is. */
+/* Cycles of a four of terms, as measured on a Zen 1: a run times a block of columns, a block that is widened, and a run
+ * that is. */
 #define RUN_CYCLES 154
 #define BLOCK_CYCLES 25
 #define ROWS_CYCLES 18
@@ -17,11 +17,11 @@
 bool rnl_fip_pays(rnl_device *device, int64_t rows)
 {
     const char *wish = getenv("RUNNEL_FIP");
-    if (rows < RNL_FIP_ROWS || rnl_device_multiplies_bytes(device) != RNL_INSTRUCTION_MADD8)
+    if (rows < RNL_FIP_ROWS)
         return false;
     if (wish && (strcmp(wish, "on") == 0 || strcmp(wish, "off") == 0))
         return strcmp(wish, "on") == 0;
-    return rnl_device_gains_by_fip(device);
+    return rnl_device_multiplies_bytes(device) == RNL_INSTRUCTION_MADD8 && rnl_device_gains_by_fip(device);
 }
 
 /* Of `blocks` times `runs`, of which `pass_runs` share what is widened. */
@@ -31,7 +31,8 @@ static double cost_of(int64_t blocks, int64_t runs, int64_t pass_runs)
     return (double)blocks * ((double)runs * RUN_CYCLES + passes * BLOCK_CYCLES) + (double)runs * ROWS_CYCLES;
 }
 
-/* Of the thread that ends last. Whole blocks for each, or some of all items; a smaller last item is as long as the others. */
+/* Of the thread that ends last. Whole blocks for each, or some of all items; a smaller last item is as long as the
+ * others. */
 static double longest(const rnl_fip_shares *s, int64_t runs, int64_t pass_runs, int64_t threads)
 {
     const int64_t item_runs = s->runs < pass_runs ? s->runs : pass_runs;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Products of bytes by Winograd's inner product (clkernels/fip.clh): where vpmaddwd is the best that there is, whether it
- * pays, and how rows and columns are shared out. Internal to qgemm and qconv.
+ * Products of bytes by Winograd's inner product (clkernels/fip.clh): where vpmaddwd is the best that there is, whether
+ * it pays, and how rows and columns are shared out. Internal to qgemm and qconv.
  */
 #ifndef RUNNEL_OPS_FIP_H
 #define RUNNEL_OPS_FIP_H
@@ -12,8 +12,8 @@
 #define RNL_FIP_BLOCKS 8 /* of 32 columns, that a work-item takes at most; as in qgemm_panel.cl and qconv_panel.cl */
 
 /*
- * By what the device was measured to do (rnl_device_gains_by_fip), or what RUNNEL_FIP says, on or off; never for fewer
- * rows than a run has.
+ * By what the device was measured to do (rnl_device_gains_by_fip), or what RUNNEL_FIP says, on or off, whatever it
+ * runs; never for fewer rows than a run has.
  */
 bool rnl_fip_pays(rnl_device *device, int64_t rows);
 

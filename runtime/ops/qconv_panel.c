@@ -50,10 +50,11 @@ typedef struct vectors {
 
 static vectors vectors_of(rnl_device *device, int64_t pixels)
 {
-    vectors v = {rnl_device_multiplies_bytes(device), rnl_fip_pays(device, pixels), RNL_FIP_ROWS, RNL_QGEMM_PANEL};
+    vectors v = {rnl_device_multiplies_bytes(device), false, RNL_FIP_ROWS, RNL_QGEMM_PANEL};
+    const bool halves = v.instruction == RNL_INSTRUCTION_MADD8; /* half the registers, of half the width */
+    v.fip = halves && rnl_fip_pays(device, pixels);
     if (v.fip)
         return v;
-    const bool halves = v.instruction == RNL_INSTRUCTION_MADD8; /* half the registers, of half the width */
     v.channels /= halves ? 2 : 1;
     v.pixels = halves ? pixels_of_tile(6, 5, pixels) : pixels_of_tile(MOST_PIXELS, 10, pixels);
     return v;

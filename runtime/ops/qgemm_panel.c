@@ -247,7 +247,7 @@ rnl_status rnl_qgemm_madd_append(rnl_step_list *list, const char *name, const vo
 {
     const rnl_qgemm_problem *p = problem;
     vectors v = vectors_of(list->device, madd_of(list->device));
-    if (rnl_fip_pays(list->device, p->m)) {
+    if (v.instruction == RNL_INSTRUCTION_MADD8 && rnl_fip_pays(list->device, p->m)) {
         v.count = 2;
         v.fip = true;
     }

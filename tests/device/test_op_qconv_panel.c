@@ -26,6 +26,30 @@ START_TEST(convolutions)
 }
 END_TEST
 
+/* By vpmaddwd with half the products and without: runs whole and moved back, several that share weights, chunks of
+ * channels that begin inside a tap. */
+static const qconv_case long_shapes[] = {
+    {1, 4, 3, {4, 3}, {1, 1}, {1, 1}, {1, 1}, {0, 0}, RNL_U8, QCONV_PLAIN, false, false},
+    {1, 8, 40, {7, 7}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, RNL_U8, QCONV_PLAIN, false, false},
+    {2, 300, 33, {9, 5}, {1, 3}, {2, 1}, {1, 1}, {0, 1}, RNL_U8, QCONV_PLAIN, false, false},
+    {1, 16, 290, {12, 13}, {1, 1}, {1, 1}, {1, 1}, {0, 0}, RNL_U8, QCONV_PLAIN, false, false},
+    {1, 1028, 32, {4, 4}, {1, 1}, {1, 1}, {1, 1}, {0, 0}, RNL_U8, QCONV_PLAIN, false, true},
+};
+#define LONG_SHAPES ((int)(sizeof long_shapes / sizeof *long_shapes))
+
+START_TEST(half_the_products)
+{
+    qconv_case test = long_shapes[_i % LONG_SHAPES];
+    test.dtype = _i / LONG_SHAPES & 1 ? RNL_I8 : RNL_U8;
+    test.options = (qconv_options)(_i % 3);
+    setenv("RUNNEL_AMX", "off", 1);
+    setenv("RUNNEL_FIP", _i / LONG_SHAPES & 2 ? "off" : "on", 1);
+    qconv_case_run(&test, "qconv:panel");
+    unsetenv("RUNNEL_FIP");
+    unsetenv("RUNNEL_AMX");
+}
+END_TEST
+
 /* Other types, layouts, shapes and zero points are for other steps. */
 START_TEST(refusals)
 {
@@ -63,6 +87,7 @@ int main(void)
     Suite *suite = suite_create("integer convolutions in one step");
     TCase *tests = op_case(suite, "bytes into bytes");
     tcase_add_loop_test(tests, convolutions, 0, 6 * SHAPES);
+    tcase_add_loop_test(tests, half_the_products, 0, 4 * LONG_SHAPES);
     tcase_add_test(tests, refusals);
     return op_main(suite);
 }

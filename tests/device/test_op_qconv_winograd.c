@@ -79,6 +79,25 @@ START_TEST(largest_sums)
 }
 END_TEST
 
+/* With half the products, of 32 channels and more: own products of both factors, whole groups and parts. */
+START_TEST(half_the_products)
+{
+    const int64_t channels = op_small() ? 32 : 64 << _i;
+    if (op_small() && _i > 0)
+        return;
+    setenv("RUNNEL_FIP", _i == 2 ? "off" : "on", 1);
+    run((qconv_case){.images = 1, .channels = channels, .filters = 20, .size = {8, 9}, .pad = {1, 1}, WINDOWS});
+    run((qconv_case){.images = 1,
+                     .channels = op_small() ? 32 : 1024,
+                     .filters = 3,
+                     .size = {7, 6},
+                     .pad = {1, 1},
+                     .extreme = true,
+                     WINDOWS});
+    unsetenv("RUNNEL_FIP");
+}
+END_TEST
+
 START_TEST(choice)
 {
     qconv_case test = {.images = 1, .channels = 32, .filters = 8, .size = {4, 4}, WINDOWS, .dtype = RNL_U8};
@@ -113,6 +132,7 @@ static void add_tests(TCase *tests)
     tcase_add_test(tests, pads);
     tcase_add_test(tests, many_tiles);
     tcase_add_test(tests, largest_sums);
+    tcase_add_loop_test(tests, half_the_products, 0, 3);
     tcase_add_test(tests, choice);
 }
 

@@ -55,6 +55,39 @@ START_TEST(sides)
 }
 END_TEST
 
+/* By vpmaddwd with half the products and without: tiles of three rows whole and moved back, chunks, blocks of columns.
+ */
+START_TEST(half_the_products)
+{
+    static const qgemm_case tests[] = {
+        {.m = 12, .n = 1, .k = 1, .packed = true},
+        {.m = 13, .n = 33, .k = 3, .bias = QGEMM_EACH},
+        {.m = 61, .n = 31, .k = 257, .za = QGEMM_ONE, .zb = QGEMM_EACH, .packed = true},
+        {.m = 97, .n = 40, .k = 18, .za = QGEMM_EACH, .a_gaps = true, .packed = true},
+        {.m = 26, .n = 300, .k = 64, .dst_type = RNL_F32, .a_scale = true, .chain = 2, .packed = true},
+        {.m = 14,
+         .n = 20,
+         .k = 9,
+         .batch_rank = 2,
+         .batch = {3, 2},
+         .a_transposed = true,
+         .dst_type = RNL_U8,
+         .zd = true},
+        {.m = 15, .n = 32, .k = 600, .extremes = true, .packed = true},
+    };
+    if (!rnl_device_runs(op_device(), RNL_INSTRUCTION_MADD8) || !force(1))
+        return;
+    setenv("RUNNEL_FIP", _i & 1 ? "off" : "on", 1);
+    for (size_t i = 0; i < sizeof tests / sizeof *tests; ++i) {
+        qgemm_case test = tests[i];
+        test.a_type = bytes[_i >> 1 & 1];
+        test.b_type = bytes[(i + (size_t)_i / 2) % 2];
+        run(1, test);
+    }
+    unsetenv("RUNNEL_FIP");
+}
+END_TEST
+
 /* All types, all kinds of zero points. */
 START_TEST(zero_points)
 {
@@ -294,6 +327,7 @@ int main(void)
     }
     /* All implementations: of their cases some are chosen. */
     tcase_add_loop_test(tests, sides, 0, COUNT);
+    tcase_add_loop_test(tests, half_the_products, 0, 4);
     tcase_add_loop_test(tests, zero_points, 0, COUNT);
     tcase_add_loop_test(tests, extremes, 0, COUNT);
     tcase_add_loop_test(tests, layouts, 0, COUNT);
