@@ -5,6 +5,7 @@
 #include "ops/conv_panel.h"
 #include "ops/conv_step.h"
 #include "ops/implementation.h"
+#include "ops/shares.h"
 #include "ops/tuning.h"
 #include <math.h>
 
@@ -38,9 +39,8 @@ static const winograd_block blocks[] = {{16, 7, 4}, {16, 8, 3}, {16, 14, 2}, {8,
 typedef struct winograd_plan {
     const winograd_form *form;
     const winograd_block *block;
-    int64_t tiles, slabs, channel_blocks;
-    int64_t share_slabs, share_blocks, together; /* of a work-item */
-    int64_t slab_items, block_items, own_floats;
+    rnl_shares shares; /* of slabs */
+    int64_t tiles, together, own_floats;
     double cost;
 } winograd_plan;
 
@@ -55,33 +55,23 @@ static int64_t transforms(const winograd_form *form)
     return (form->side + 2) * (form->side + 2);
 }
 
-/* Cycles of a work-item. */
-static double item_cost(const rnl_conv_problem *problem, const winograd_plan *plan)
-{
-    const winograd_block *block = plan->block;
-    const double channels = (double)padded_channels(problem), sums = (double)(block->rows * block->vectors);
-    const double turning = channels / (double)block->vector * (double)block->rows * plan->form->turning;
-    const double product = (double)transforms(plan->form) * (channels * sums + 4 * sums + 40);
-    const double turning_back = sums * plan->form->turning_back;
-    return (double)plan->share_slabs * (turning + (double)plan->share_blocks * (product + turning_back));
-}
+typedef struct problem_in_blocks {
+    const rnl_conv_problem *problem;
+    const winograd_form *form;
+    const winograd_block *block;
+} problem_in_blocks;
 
-/* Some work-items for each thread, which all take as long; each has memory of its own. */
-static void choose_shares(const rnl_device *device, const rnl_conv_problem *problem, winograd_plan *plan)
+/* In cycles. */
+static double shares_cost(const rnl_shares *shares, int64_t threads, const void *data)
 {
-    const int64_t units = rnl_device_units(device), most = 4 * units;
-    winograd_plan best = {0}, it = *plan;
-    for (int64_t i = 1; i <= it.channel_blocks && i <= most; ++i)
-        for (int64_t j = 1; j <= it.slabs && j <= most; ++j) {
-            it.share_blocks = rnl_divide_up(it.channel_blocks, i);
-            it.block_items = rnl_divide_up(it.channel_blocks, it.share_blocks);
-            it.share_slabs = rnl_divide_up(it.slabs, j);
-            it.slab_items = rnl_divide_up(it.slabs, it.share_slabs);
-            it.cost = item_cost(problem, &it) * (double)rnl_divide_up(it.slab_items * it.block_items, units);
-            if (!best.block || it.cost < 0.98 * best.cost)
-                best = it;
-        }
-    *plan = best;
+    const problem_in_blocks *of = data;
+    const winograd_block *block = of->block;
+    const double channels = (double)padded_channels(of->problem), sums = (double)(block->rows * block->vectors);
+    const double turning = channels / (double)block->vector * (double)block->rows * of->form->turning;
+    const double product = (double)transforms(of->form) * (channels * sums + 4 * sums + 40);
+    const double turning_back = sums * of->form->turning_back;
+    return (double)shares->each_rows * (turning + (double)shares->each_blocks * (product + turning_back)) *
+           (double)rnl_shares_rounds(shares, threads);
 }
 
 static bool has_shape(const rnl_conv_problem *problem)
@@ -128,8 +118,8 @@ static uint32_t measured_variant(const rnl_device *device, const rnl_conv_proble
 static int64_t choose_together(const winograd_plan *plan)
 {
     const winograd_form *form = plan->form;
-    const int64_t most = plan->block->vector < 16 && plan->share_slabs <= form->few ? form->few : form->together;
-    return plan->share_slabs < most ? plan->share_slabs : most;
+    const int64_t most = plan->block->vector < 16 && plan->shares.each_rows <= form->few ? form->few : form->together;
+    return plan->shares.each_rows < most ? plan->shares.each_rows : most;
 }
 
 static bool count_tiles(const rnl_conv_problem *problem, int64_t side, int64_t *out_tiles)
@@ -151,10 +141,11 @@ static bool plan_blocks(const rnl_device *device, const rnl_conv_problem *proble
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; ++i) {
         if (blocks[i].vector != device->vector_width || (wanted != RNL_TUNING_NONE && wanted != number++))
             continue;
+        const problem_in_blocks in_blocks = {problem, form, &blocks[i]};
         winograd_plan plan = {.form = form, .block = &blocks[i], .tiles = tiles};
-        plan.slabs = rnl_divide_up(tiles, blocks[i].rows);
-        plan.channel_blocks = rnl_divide_up(problem->filters, blocks[i].vector * blocks[i].vectors);
-        choose_shares(device, problem, &plan);
+        plan.shares = rnl_choose_shares(device, rnl_divide_up(tiles, blocks[i].rows),
+                                        rnl_divide_up(problem->filters, blocks[i].vector * blocks[i].vectors), 0, 0,
+                                        shares_cost, &in_blocks, &plan.cost);
         if (!best.block || plan.cost < WORTHWHILE * best.cost)
             best = plan;
     }
@@ -190,7 +181,7 @@ static const winograd_form *form_of(const rnl_conv_problem *problem)
 
 static int64_t plan_floats(const winograd_plan *plan)
 {
-    return plan->slab_items * plan->block_items * plan->own_floats;
+    return plan->shares.row_items * plan->shares.block_items * plan->own_floats;
 }
 
 /* For any way: another may be measured before the step is made. */
@@ -310,8 +301,9 @@ rnl_status rnl_conv_winograd_append(rnl_step_list *list, const char *name, const
     rnl_conv_add_defines(&step, &problem, &tile);
     rnl_step_define(&step, "NB=%lld -DSIDE=%lld", (long long)plan.block->vectors, (long long)form->side);
     add_own(&step, &problem, &plan);
-    rnl_conv_add_arguments(&step, &problem, false, plan.tiles, plan.share_slabs, plan.share_blocks);
-    rnl_step_range(&step, 2, (size_t[3]){(size_t)plan.block_items, (size_t)plan.slab_items, 1}, (size_t[3]){1, 1, 1});
+    rnl_conv_add_arguments(&step, &problem, false, plan.tiles, plan.shares.each_rows, plan.shares.each_blocks);
+    rnl_step_range(&step, 2, (size_t[3]){(size_t)plan.shares.block_items, (size_t)plan.shares.row_items, 1},
+                   (size_t[3]){1, 1, 1});
     rnl_conv_add_cost(&step, &problem);
     rnl_step_writes(&step, problem.dst->slot);
     rnl_step_writes(&step, problem.scratch->slot);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/fip.h"
 #include "base/memory.h"
-#include "ops/implementation.h"
 #include "ops/instruction.h"
 #include "ops/instruction_rate.h"
 #include <stdlib.h>
@@ -12,7 +11,6 @@
 #define RUN_CYCLES 154
 #define BLOCK_CYCLES 25
 #define ROWS_CYCLES 18
-#define MORE_ITEMS 4 /* of a thread, than there have to be */
 
 bool rnl_fip_pays(rnl_device *device, int64_t rows)
 {
@@ -31,33 +29,17 @@ static double cost_of(int64_t blocks, int64_t runs, int64_t pass_runs)
     return (double)blocks * ((double)runs * RUN_CYCLES + passes * BLOCK_CYCLES) + (double)runs * ROWS_CYCLES;
 }
 
-/* Of the thread that ends last. Whole blocks for each, or some of all items; a smaller last item is as long as the
- * others. */
-static double longest(const rnl_fip_shares *s, int64_t runs, int64_t pass_runs, int64_t threads)
+/* Whole blocks for each thread, or some of all items: a smaller last item is as long as the others. */
+static double shares_cost(const rnl_shares *shares, int64_t threads, const void *data)
 {
-    const int64_t item_runs = s->runs < pass_runs ? s->runs : pass_runs;
-    if (s->block_items % threads == 0)
-        return (double)(s->block_items / threads) * cost_of(s->blocks, runs, item_runs);
-    return (double)rnl_divide_up(s->run_items * s->block_items, threads) * cost_of(s->blocks, s->runs, item_runs);
+    const int64_t pass_runs = *(const int64_t *)data;
+    const int64_t shared = shares->each_rows < pass_runs ? shares->each_rows : pass_runs;
+    if (shares->block_items % threads == 0)
+        return (double)(shares->block_items / threads) * cost_of(shares->each_blocks, shares->rows, shared);
+    return (double)rnl_shares_rounds(shares, threads) * cost_of(shares->each_blocks, shares->each_rows, shared);
 }
 
-rnl_fip_shares rnl_fip_split(const rnl_device *device, int64_t runs, int64_t blocks, int64_t pass_runs,
-                             int64_t most_runs)
+rnl_shares rnl_fip_split(const rnl_device *device, int64_t runs, int64_t blocks, int64_t pass_runs, int64_t most_runs)
 {
-    const int64_t threads = rnl_device_units(device), more = MORE_ITEMS * threads;
-    const int64_t least_i = rnl_divide_up(blocks, RNL_FIP_BLOCKS), least_j = rnl_divide_up(runs, most_runs);
-    rnl_fip_shares best = {.runs = 0};
-    double least = 0;
-    for (int64_t i = least_i; i <= blocks && i <= least_i + more; ++i)
-        for (int64_t j = least_j; j <= runs && j <= least_j + more; ++j) {
-            rnl_fip_shares s = {.runs = rnl_divide_up(runs, j), .blocks = rnl_divide_up(blocks, i)};
-            s.run_items = rnl_divide_up(runs, s.runs);
-            s.block_items = rnl_divide_up(blocks, s.blocks);
-            const double cost = longest(&s, runs, pass_runs, threads);
-            if (best.runs == 0 || cost < 0.99 * least) {
-                best = s;
-                least = cost;
-            }
-        }
-    return best;
+    return rnl_choose_shares(device, runs, blocks, most_runs, RNL_FIP_BLOCKS, shares_cost, &pass_runs, NULL);
 }

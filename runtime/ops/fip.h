@@ -6,7 +6,7 @@
 #ifndef RUNNEL_OPS_FIP_H
 #define RUNNEL_OPS_FIP_H
 
-#include "device/device.h"
+#include "ops/shares.h"
 
 #define RNL_FIP_ROWS 12  /* of a run: the least that shares are counted in; tiles have three */
 #define RNL_FIP_BLOCKS 8 /* of 32 columns, that a work-item takes at most; as in qgemm_panel.cl and qconv_panel.cl */
@@ -17,17 +17,10 @@
  */
 bool rnl_fip_pays(rnl_device *device, int64_t rows);
 
-/* Of a work-item, and how many of them there are. */
-typedef struct rnl_fip_shares {
-    int64_t runs, blocks;
-    int64_t run_items, block_items;
-} rnl_fip_shares;
-
 /*
- * Shares that all threads end with together. Up to `pass_runs` runs share weights that were widened; an item takes
- * `most_runs` at most. All greater than 0.
+ * Shares of runs that all threads end with together. Up to `pass_runs` runs share weights that were widened; an item
+ * takes `most_runs` at most (0: any). All else greater than 0.
  */
-rnl_fip_shares rnl_fip_split(const rnl_device *device, int64_t runs, int64_t blocks, int64_t pass_runs,
-                             int64_t most_runs);
+rnl_shares rnl_fip_split(const rnl_device *device, int64_t runs, int64_t blocks, int64_t pass_runs, int64_t most_runs);
 
 #endif

@@ -22,22 +22,22 @@ static int64_t pixels_of_tile(int64_t most, int64_t fewer, int64_t pixels)
     return (wide - narrow) * 10 > pixels ? fewer : most;
 }
 
-static rnl_fip_shares split(const rnl_device *device, int64_t runs, int64_t blocks, int64_t block_bytes)
+static rnl_shares split(const rnl_device *device, int64_t runs, int64_t blocks, int64_t block_bytes)
 {
-    rnl_fip_shares p = {.runs = 0};
+    rnl_shares p = {.rows = runs, .blocks = blocks};
     const int64_t items = rnl_device_items(device, ITEMS);
     int64_t most = BLOCK_BYTES / block_bytes;
     most = most < 1 ? 1 : most > MAX_BLOCKS ? MAX_BLOCKS : most;
     int64_t groups = rnl_divide_up(blocks, most);
-    p.runs = rnl_divide_up(runs * groups, items);
-    if (p.runs > runs)
-        p.runs = runs;
-    while (groups < blocks && groups * rnl_divide_up(runs, p.runs) < items / 2)
+    p.each_rows = rnl_divide_up(runs * groups, items);
+    if (p.each_rows > runs)
+        p.each_rows = runs;
+    while (groups < blocks && groups * rnl_divide_up(runs, p.each_rows) < items / 2)
         groups = 2 * groups < blocks ? 2 * groups : blocks;
-    p.blocks = rnl_divide_up(blocks, groups);
-    p.runs = rnl_even_share(runs, p.runs);
-    p.run_items = rnl_divide_up(runs, p.runs);
-    p.block_items = rnl_divide_up(blocks, p.blocks);
+    p.each_blocks = rnl_divide_up(blocks, groups);
+    p.each_rows = rnl_even_share(runs, p.each_rows);
+    p.row_items = rnl_divide_up(runs, p.each_rows);
+    p.block_items = rnl_divide_up(blocks, p.each_blocks);
     return p;
 }
 
@@ -67,14 +67,14 @@ static rnl_status append(rnl_step_list *list, const rnl_qconv_problem *problem)
     const vectors v = vectors_of(list->device, pixels);
     const int64_t runs = rnl_divide_up(pixels, v.pixels), blocks = rnl_divide_up(filters, v.channels);
     const int64_t block_bytes = 4 * rnl_qconv_panel_ints(problem) * v.channels / RNL_QGEMM_PANEL;
-    const rnl_fip_shares p = v.fip ? rnl_fip_split(list->device, runs, blocks, FIP_RUNS, runs)
-                                   : split(list->device, runs, blocks, block_bytes);
-    int32_t flags[8] = {0, (int32_t)pixels, (int32_t)p.runs, (int32_t)p.blocks};
+    const rnl_shares p =
+        v.fip ? rnl_fip_split(list->device, runs, blocks, FIP_RUNS, 0) : split(list->device, runs, blocks, block_bytes);
+    int32_t flags[8] = {0, (int32_t)pixels, (int32_t)p.each_rows, (int32_t)p.each_blocks};
     rnl_step_begin(&step, list, "qconv:panel", false);
     rnl_step_define(&step, "%s%s -DT_A=%s -DP=%lld", rnl_instruction_define(v.instruction), v.fip ? " -DFIP" : "",
                     rnl_dtype_define(problem->src->dtype), (long long)v.pixels);
     rnl_qconv_add_arguments(&step, problem, flags);
-    rnl_step_range(&step, 2, (size_t[3]){(size_t)p.run_items, (size_t)p.block_items}, (size_t[3]){1, 1});
+    rnl_step_range(&step, 2, (size_t[3]){(size_t)p.row_items, (size_t)p.block_items}, (size_t[3]){1, 1});
     rnl_qconv_add_cost(&step, problem);
     return rnl_step_end(&step, "qconv_panel.cl", "qconv_panel");
 }

@@ -5,6 +5,7 @@
 #include "ops/implementation.h"
 #include "ops/instruction.h"
 #include "ops/qconv_problem.h"
+#include "ops/shares.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,9 +26,8 @@
 #define GAIN 1.1             /* to be worth weights of almost four times the size */
 
 typedef struct winograd_plan {
-    int64_t tiles, groups, blocks;
-    int64_t share_groups, share_blocks, together; /* of a work-item */
-    int64_t group_items, block_items, item_bytes;
+    rnl_shares shares; /* of groups */
+    int64_t tiles, together, item_bytes;
     double cost;
 } winograd_plan;
 
@@ -40,51 +40,45 @@ static bool has_shape(const rnl_qconv_problem *problem)
     return p->spatial == 2 && problem->src->shape[1] % 16 == 0 && problem->src->shape[1] <= MAX_CHANNELS;
 }
 
-static double item_cost(const rnl_qconv_problem *problem, const winograd_plan *plan)
+/* Bytes of a group in a work-item's memory. */
+static int64_t group_bytes(const rnl_qconv_problem *problem)
 {
-    const double channels = (double)problem->src->shape[1];
-    const double passes = (double)rnl_divide_up(plan->share_groups, plan->together);
-    const double turn = channels / 16 * TILES * TURN_CYCLES, multiply = TRANSFORMS * channels / 2 * PAIR_CYCLES;
-    const double weights = TRANSFORMS * channels / 2 * PASS_CYCLES;
-    return (double)plan->share_groups * (turn + (double)plan->share_blocks * (multiply + TILES * BACK_CYCLES)) +
-           passes * (double)plan->share_blocks * weights;
+    return TRANSFORMS * TILES * (rnl_divide_up(problem->src->shape[1], 32) * 64 + 4 * BLOCK + 4);
 }
 
-/* Some work-items for each thread, which all take as long; each has memory of its own. */
-static void choose_shares(const rnl_device *device, const rnl_qconv_problem *problem, winograd_plan *plan)
+static int64_t together_of(const rnl_shares *shares, const rnl_qconv_problem *problem)
 {
-    const int64_t units = rnl_device_units(device), most = 4 * units;
-    const int64_t matrices = TRANSFORMS * TILES * (rnl_divide_up(problem->src->shape[1], 32) * 64 + 4 * BLOCK + 4);
-    winograd_plan best = {0}, it = *plan;
-    for (int64_t i = 1; i <= it.blocks && i <= most; ++i)
-        for (int64_t j = 1; j <= it.groups && j <= most; ++j) {
-            it.share_blocks = rnl_divide_up(it.blocks, i);
-            it.block_items = rnl_divide_up(it.blocks, it.share_blocks);
-            it.share_groups = rnl_divide_up(it.groups, j);
-            it.group_items = rnl_divide_up(it.groups, it.share_groups);
-            it.together = TOGETHER_BYTES / matrices < 1 ? 1 : TOGETHER_BYTES / matrices;
-            it.together = rnl_even_share(it.share_groups, it.together);
-            it.item_bytes = MAX_CHANNELS + it.together * matrices;
-            it.cost = item_cost(problem, &it) * (double)rnl_divide_up(it.group_items * it.block_items, units);
-            if (best.cost == 0 || it.cost < 0.98 * best.cost)
-                best = it;
-        }
-    *plan = best;
+    const int64_t most = TOGETHER_BYTES / group_bytes(problem);
+    return rnl_even_share(shares->each_rows, most < 1 ? 1 : most);
+}
+
+static double shares_cost(const rnl_shares *shares, int64_t threads, const void *data)
+{
+    const rnl_qconv_problem *problem = data;
+    const double channels = (double)problem->src->shape[1], blocks = (double)shares->each_blocks;
+    const double passes = (double)rnl_divide_up(shares->each_rows, together_of(shares, problem));
+    const double turn = channels / 16 * TILES * TURN_CYCLES, multiply = TRANSFORMS * channels / 2 * PAIR_CYCLES;
+    const double weights = TRANSFORMS * channels / 2 * PASS_CYCLES;
+    const double item =
+        (double)shares->each_rows * (turn + blocks * (multiply + TILES * BACK_CYCLES)) + passes * blocks * weights;
+    return item * (double)rnl_shares_rounds(shares, threads);
 }
 
 static bool make_plan(const rnl_device *device, const rnl_qconv_problem *problem, winograd_plan *out_plan)
 {
     const int64_t *size = problem->dst->shape;
-    winograd_plan plan = {.tiles = size[0], .blocks = rnl_divide_up(size[1], BLOCK)};
+    winograd_plan plan = {.tiles = size[0]};
     if (!has_shape(problem) || rnl_view_elements(problem->dst) == 0 ||
         __builtin_mul_overflow(plan.tiles, rnl_divide_up(size[2], 2), &plan.tiles) ||
         __builtin_mul_overflow(plan.tiles, rnl_divide_up(size[3], 2), &plan.tiles) || plan.tiles > INT32_MAX / 256)
         return false;
-    plan.groups = rnl_divide_up(plan.tiles, TILES);
-    choose_shares(device, problem, &plan);
+    plan.shares = rnl_choose_shares(device, rnl_divide_up(plan.tiles, TILES), rnl_divide_up(size[1], BLOCK), 0, 0,
+                                    shares_cost, problem, &plan.cost);
+    plan.together = together_of(&plan.shares, problem);
+    plan.item_bytes = MAX_CHANNELS + plan.together * group_bytes(problem);
     *out_plan = plan;
     int64_t bytes;
-    return !__builtin_mul_overflow(plan.group_items * plan.block_items, plan.item_bytes, &bytes) &&
+    return !__builtin_mul_overflow(plan.shares.row_items * plan.shares.block_items, plan.item_bytes, &bytes) &&
            bytes < INT32_MAX / 2;
 }
 
@@ -110,7 +104,7 @@ bool rnl_qconv_winograd_pays(rnl_device *device, const rnl_qconv_params *params,
 int64_t rnl_qconv_winograd_scratch(const rnl_device *device, const rnl_qconv_problem *problem)
 {
     winograd_plan plan;
-    return make_plan(device, problem, &plan) ? plan.group_items * plan.block_items * plan.item_bytes : 0;
+    return make_plan(device, problem, &plan) ? plan.shares.row_items * plan.shares.block_items * plan.item_bytes : 0;
 }
 
 /* Integers of a panel of this many channels in. */
@@ -127,7 +121,7 @@ rnl_status rnl_qconv_winograd_append(rnl_step_list *list, const rnl_qconv_proble
     if (!make_plan(list->device, problem, &plan) || !rnl_view_exists(memory) || memory->dtype != RNL_U8 ||
         rnl_view_elements(memory) < rnl_qconv_winograd_scratch(list->device, problem) || memory->offset > INT32_MAX / 2)
         return FAIL(RNL_INVALID_ARGUMENT, "Winograd's way does not apply to this integer convolution");
-    int32_t flags[8] = {0, (int32_t)plan.tiles, (int32_t)plan.share_groups, (int32_t)plan.share_blocks};
+    int32_t flags[8] = {0, (int32_t)plan.tiles, (int32_t)plan.shares.each_rows, (int32_t)plan.shares.each_blocks};
     const int64_t own[3] = {plan.item_bytes, plan.together, panel_ints(problem->src->shape[1])};
     rnl_step_begin(&step, list, "qconv:winograd", false);
     rnl_step_define(&step, "T_A=%s%s%s", rnl_dtype_define(problem->src->dtype),
@@ -136,7 +130,8 @@ rnl_status rnl_qconv_winograd_append(rnl_step_list *list, const rnl_qconv_proble
     rnl_step_slot(&step, memory->slot);
     rnl_step_offsets(&step, 4, &memory, 1, own, 3);
     rnl_qconv_add_arguments(&step, problem, flags);
-    rnl_step_range(&step, 2, (size_t[3]){(size_t)plan.block_items, (size_t)plan.group_items, 1}, (size_t[3]){1, 1, 1});
+    rnl_step_range(&step, 2, (size_t[3]){(size_t)plan.shares.block_items, (size_t)plan.shares.row_items, 1},
+                   (size_t[3]){1, 1, 1});
     rnl_qconv_add_cost(&step, problem);
     rnl_step_writes(&step, memory->slot);
     return rnl_step_end(&step, "qconv_winograd.cl", "qconv_winograd");

@@ -182,10 +182,10 @@ static int64_t choose_grid(const rnl_device *device, const rnl_qgemm_problem *p,
     const bool widens = v->instruction == RNL_INSTRUCTION_MADD8 || v->instruction == RNL_INSTRUCTION_MADD16;
     *out = (rnl_qgemm_grid){.rows_first = rnl_device_is_cpu(device), .tiles = 1, .blocks = 1};
     if (v->fip) {
-        const rnl_fip_shares s =
+        const rnl_shares s =
             rnl_fip_split(device, rnl_divide_up(p->m, RNL_FIP_ROWS), rnl_divide_up(p->n, columns), FIP_RUNS, FIP_RUNS);
-        out->blocks = (int32_t)s.blocks;
-        return s.runs * RNL_FIP_ROWS;
+        out->blocks = (int32_t)s.each_blocks;
+        return s.each_rows * RNL_FIP_ROWS;
     }
     const int64_t rows = rows_of(v, p->m);
     if (widens)

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How rows and blocks of columns are shared out among a CPU's threads. Internal to the families of operators. */
+#ifndef RUNNEL_OPS_SHARES_H
+#define RUNNEL_OPS_SHARES_H
+
+#include "device/device.h"
+
+typedef struct rnl_shares {
+    int64_t rows, blocks;           /* of all */
+    int64_t each_rows, each_blocks; /* of a work-item, the last of which may have less */
+    int64_t row_items, block_items;
+} rnl_shares;
+
+/* Of the thread that ends last. */
+typedef double (*rnl_shares_cost)(const rnl_shares *shares, int64_t threads, const void *of);
+
+/* Work-items that the thread with most of them does. */
+int64_t rnl_shares_rounds(const rnl_shares *shares, int64_t threads);
+/*
+ * Up to four work-items of a thread in each direction, more only where one takes `most_rows` and `most_blocks` at most
+ * (0: any). The fewest whose cost (kept in out_cost, unless NULL) is within some percents of the least. All counts are
+ * greater than 0.
+ */
+rnl_shares rnl_choose_shares(const rnl_device *device, int64_t rows, int64_t blocks, int64_t most_rows,
+                             int64_t most_blocks, rnl_shares_cost cost, const void *of, double *out_cost);
+
+#endif
