@@ -3,7 +3,7 @@
 //
 // Defines, one of:
 //   VNNI     vpdpbusd of x86: sum + four products of unsigned bytes of x and signed bytes of y
-//   MADD     8 or 16 lanes of vpmaddwd of x86: as VNNI, in two steps of 16-bit integers
+//   MADD     8 or 16 lanes of vpmaddwd of x86: as VNNI, in two steps of 16-bit integers; with FOURS vpdpbusd of AVX-VNNI
 //   BF16     vdpbf16ps of x86: sum + two products of bfloat16
 //   AMX_BF16, AMX_INT8  tdpbf16ps and tdpbusd of x86: as BF16 and VNNI, of tiles of which one row and one column are used
 //   DP4A     dp4a.u32.s32 of PTX: as VNNI, of one lane
@@ -11,6 +11,7 @@
 // gpu: never
 // check:
 // check: -DMADD=8
+// check: -DMADD=8 -DFOURS
 // check: -DAMX_BF16 -DMODEL
 // check: -DAMX_INT8 -DMODEL
 #include "assembly.clh"
@@ -20,6 +21,20 @@
 #define MADD_NB 1
 #define MADD_PANEL 16
 #include "madd.clh"
+#ifdef FOURS
+#define ADD_PRODUCTS(sum, x, y)                                                                                        \
+    do {                                                                                                               \
+        madd_uints of_x[MADD_HALVES], of_y[MADD_HALVES], of_sum[MADD_HALVES];                                          \
+        uint16 whole[1];                                                                                               \
+        split_sum(of_x, as_uint16(x));                                                                                 \
+        split_sum(of_y, as_uint16(y));                                                                                 \
+        split_sum(of_sum, as_uint16(sum));                                                                             \
+        for (int i = 0; i < MADD_HALVES; i++)                                                                          \
+            ADD_FOURS(of_sum[i], of_x[i], of_y[i]);                                                                    \
+        join_sums(whole, of_sum);                                                                                      \
+        sum = as_int16(whole[0]);                                                                                      \
+    } while (0)
+#else
 #define ADD_PRODUCTS(sum, x, y)                                                                                        \
     do {                                                                                                               \
         madd_uints of_x[MADD_HALVES], of_y[MADD_HALVES], of_sum[MADD_HALVES];                                          \
@@ -34,6 +49,7 @@
         join_sums(whole, of_sum);                                                                                      \
         sum += as_int16(whole[0]) >> 8;                                                                                \
     } while (0)
+#endif
 #elif defined(VNNI)
 #define ADD_PRODUCTS(sum, x, y) __asm__("vpdpbusd %2,%1,%0" : "+v"(sum) : "v"(x), "v"(y))
 #elif defined(BF16)

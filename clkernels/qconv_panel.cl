@@ -10,6 +10,7 @@
 // Defines:
 //   VNNI  with vpdpbusd; else
 //   MADD  with vpmaddwd, of 8 or 16 lanes; else in plain C
+//   FOURS with MADD of 8 lanes: with vpdpbusd of AVX-VNNI
 //   FIP   with fewer products (fip.clh), of 8 lanes; P is a multiple of 3 then
 //   T_A   I8 or U8: src's
 //   P     pixels of a tile, up to 16
@@ -17,6 +18,7 @@
 // check: -DT_A=U8 -DP=14
 // check: -DT_A=I8 -DP=4 -DSUM
 // check: -DT_A=U8 -DP=6 -DMADD=8
+// check: -DT_A=U8 -DP=6 -DMADD=8 -DFOURS
 // check: -DT_A=I8 -DP=12 -DMADD=8 -DFIP -DSUM
 #include "qconv_end.clh"
 #if !defined(T_A) || !defined(P)

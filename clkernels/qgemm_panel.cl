@@ -6,6 +6,7 @@
 //   T_DST, INDEX64, STAGES …  see qgemm.clh
 //   VNNI     with x86's vpdpbusd; else
 //   MADD     with x86's vpmaddwd, of 8 or 16 lanes; else in float, which holds sums of a few hundred products exactly
+//   FOURS    with MADD of 8 lanes: with vpdpbusd of AVX-VNNI
 //   FIP      with fewer products (fip.clh), with MADD of 8 lanes; R is a multiple of 3 then, and NB 2
 //   T_A      I8 or U8, with VNNI: signed bytes of a are flipped on the way
 //   R        rows of dst that a work-item computes
@@ -14,6 +15,7 @@
 //   LANES    results are stored one by one
 // check: -DT_DST=I32 -DR=4 -DW=16 -DNB=2
 // check: -DT_DST=I32 -DR=6 -DW=16 -DNB=1 -DMADD=8
+// check: -DT_DST=I32 -DR=6 -DW=16 -DNB=1 -DMADD=8 -DFOURS
 // check: -DT_DST=I32 -DR=48 -DW=16 -DNB=2 -DMADD=8 -DFIP
 // check: -DT_DST=U8 -DR=2 -DW=8 -DNB=2 -DINDEX64
 // check: -DT_DST=U8 -DR=2 -DW=4 -DNB=2 -DLANES
@@ -166,8 +168,7 @@ static inline void multiply(UINTS *sum, __global const uchar *const rows[R], int
             widen(&wide, r, 0, rows[r] + k, whole, flips);
             if (count & 3) {
                 const uint last = load_part(rows[r] + (k + 4 * whole), count & 3) ^ flips;
-                wide.even[r * MADD_STRIDE + whole] = UNSIGNED_EVEN(last);
-                wide.odd[r * MADD_STRIDE + whole] = UNSIGNED_ODD(last);
+                widen_four(&wide, r * MADD_STRIDE + whole, last);
             }
         }
 #ifdef FIP

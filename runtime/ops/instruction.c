@@ -10,6 +10,9 @@
 #include "ops/step_build.h"
 #include <stdlib.h>
 #include <string.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 
 #define LANES 16
 
@@ -30,6 +33,11 @@ const char *rnl_instruction_define(rnl_instruction which)
     return defines[which];
 }
 
+bool rnl_instruction_has_8_lanes(rnl_instruction which)
+{
+    return which == RNL_INSTRUCTION_VNNI8 || which == RNL_INSTRUCTION_FOURS || which == RNL_INSTRUCTION_MADD8;
+}
+
 /* pocl compiles for the processor that it runs on. Others refuse assembly in kernels, some in writing to the terminal.
  */
 static bool is_pocl(const rnl_device *device)
@@ -37,9 +45,22 @@ static bool is_pocl(const rnl_device *device)
     return rnl_device_is_cpu(device) && strcmp(device->info.platform, "Portable Computing Language") == 0;
 }
 
+#if defined(__x86_64__)
+/* Leaf 7, subleaf 1 of cpuid; not all compilers know it by name. */
+static bool has_avx_vnni(void)
+{
+    unsigned a, b, c, d;
+    return __builtin_cpu_supports("avx2") && __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a & 1u << 4);
+}
+#endif
+
 static bool may_have(const rnl_device *device, rnl_instruction which)
 {
+    if (which == RNL_INSTRUCTION_FOURS)
+        return rnl_device_is_cpu(device);
 #if defined(__x86_64__)
+    if (which == RNL_INSTRUCTION_VNNI8)
+        return is_pocl(device) && device->vector_width == LANES / 2 && has_avx_vnni();
     if (which == RNL_INSTRUCTION_VNNI)
         return is_pocl(device) && device->vector_width == LANES && __builtin_cpu_supports("avx512vnni");
     if (which == RNL_INSTRUCTION_MADD8)
@@ -172,7 +193,8 @@ bool rnl_device_runs(const rnl_device *device, rnl_instruction which)
     const char *wish = getenv("RUNNEL_INSTRUCTIONS");
     const uint32_t tried = 1u << (2 * which), right = 2u << (2 * which);
     rnl_device *found = (rnl_device *)(uintptr_t)device; /* what it remembers changes nothing that it is */
-    if (wish && strcmp(wish, "off") == 0)
+    const bool model = wish && strcmp(wish, "model") == 0;
+    if ((wish && strcmp(wish, "off") == 0) || model != (which == RNL_INSTRUCTION_FOURS))
         return false;
     if (!(atomic_load(&found->instructions) & tried))
         atomic_fetch_or(&found->instructions, tried | (rnl_instruction_try(found, which) ? right : 0));
@@ -181,7 +203,8 @@ bool rnl_device_runs(const rnl_device *device, rnl_instruction which)
 
 rnl_instruction rnl_device_multiplies_bytes(const rnl_device *device)
 {
-    static const rnl_instruction best_first[] = {RNL_INSTRUCTION_VNNI, RNL_INSTRUCTION_MADD16, RNL_INSTRUCTION_MADD8};
+    static const rnl_instruction best_first[] = {RNL_INSTRUCTION_VNNI, RNL_INSTRUCTION_VNNI8, RNL_INSTRUCTION_FOURS,
+                                                 RNL_INSTRUCTION_MADD16, RNL_INSTRUCTION_MADD8};
     for (size_t i = 0; i < sizeof best_first / sizeof *best_first; ++i)
         if (rnl_device_runs(device, best_first[i]))
             return best_first[i];

@@ -8,7 +8,7 @@
 
 #define RUNS 15
 #define BF16_GAIN 1.25
-#define FIP_GAIN 1.1
+#define FIP_GAIN 1.05
 #define BUFFER_BYTES 8192 /* a chunk of weights, as in rate.cl */
 
 /* As rate.cl has them: what a round multiplies, and rounds of a run. */

@@ -51,8 +51,8 @@ typedef struct vectors {
 static vectors vectors_of(rnl_device *device, int64_t pixels)
 {
     vectors v = {rnl_device_multiplies_bytes(device), false, RNL_FIP_ROWS, RNL_QGEMM_PANEL};
-    const bool halves = v.instruction == RNL_INSTRUCTION_MADD8; /* half the registers, of half the width */
-    v.fip = halves && rnl_fip_pays(device, pixels);
+    const bool halves = rnl_instruction_has_8_lanes(v.instruction); /* half the registers, of half the width */
+    v.fip = v.instruction == RNL_INSTRUCTION_MADD8 && rnl_fip_pays(device, pixels);
     if (v.fip)
         return v;
     v.channels /= halves ? 2 : 1;

@@ -139,7 +139,7 @@ static vectors vectors_of(const rnl_device *device, rnl_instruction instruction)
 {
     if (instruction == RNL_INSTRUCTION_COUNT)
         return (vectors){instruction, device->vector_width, 2, device->vector_width < 16 ? 4 : 8, false};
-    const bool halves = instruction == RNL_INSTRUCTION_MADD8; /* 16 elements are two registers */
+    const bool halves = rnl_instruction_has_8_lanes(instruction); /* 16 elements are two registers */
     return (vectors){instruction, 16, halves ? 1 : 2, halves ? 6 : 8, false};
 }
 
@@ -179,7 +179,7 @@ static int32_t blocks_of(const rnl_device *device, const rnl_qgemm_problem *p, i
 static int64_t choose_grid(const rnl_device *device, const rnl_qgemm_problem *p, const vectors *v, rnl_qgemm_grid *out)
 {
     const int64_t columns = v->count * v->width;
-    const bool widens = v->instruction == RNL_INSTRUCTION_MADD8 || v->instruction == RNL_INSTRUCTION_MADD16;
+    const bool widens = rnl_instruction_has_8_lanes(v->instruction) || v->instruction == RNL_INSTRUCTION_MADD16;
     *out = (rnl_qgemm_grid){.rows_first = rnl_device_is_cpu(device), .tiles = 1, .blocks = 1};
     if (v->fip) {
         const rnl_shares s =
@@ -223,14 +223,21 @@ static rnl_status append_vectors(rnl_step_list *list, const char *name, const rn
     return rnl_qgemm_end(&step, p, "qgemm_panel.cl", "qgemm_panel");
 }
 
+static rnl_instruction vnni_of(const rnl_device *device)
+{
+    return rnl_device_runs(device, RNL_INSTRUCTION_VNNI)    ? RNL_INSTRUCTION_VNNI
+           : rnl_device_runs(device, RNL_INSTRUCTION_VNNI8) ? RNL_INSTRUCTION_VNNI8
+                                                            : RNL_INSTRUCTION_FOURS;
+}
+
 bool rnl_qgemm_vnni_applies(const rnl_device *device, const void *data)
 {
-    return rnl_qgemm_panel_applies(device, data) && rnl_device_runs(device, RNL_INSTRUCTION_VNNI);
+    return rnl_qgemm_panel_applies(device, data) && rnl_device_runs(device, vnni_of(device));
 }
 
 rnl_status rnl_qgemm_vnni_append(rnl_step_list *list, const char *name, const void *problem)
 {
-    return append_vectors(list, name, problem, vectors_of(list->device, RNL_INSTRUCTION_VNNI));
+    return append_vectors(list, name, problem, vectors_of(list->device, vnni_of(list->device)));
 }
 
 static rnl_instruction madd_of(const rnl_device *device)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Convolutions of bytes that end in bytes, where the device has the instruction for them. */
+#include "ops/implementation.h"
 #include "support/qconv_case.h"
 #include <stdlib.h>
 
@@ -50,6 +51,21 @@ START_TEST(half_the_products)
 }
 END_TEST
 
+/* By products of fours of bytes on 8 lanes, in plain C where the device has none. */
+START_TEST(fours)
+{
+    qconv_case test = _i & 1 ? shapes[3 + _i / 2] : long_shapes[_i / 2];
+    test.dtype = _i / 2 & 1 ? RNL_I8 : RNL_U8;
+    test.options = (qconv_options)(_i % 3);
+    setenv("RUNNEL_AMX", "off", 1);
+    setenv("RUNNEL_INSTRUCTIONS", "model", 1);
+    const bool ran = qconv_case_run(&test, "qconv:panel");
+    ck_assert(ran || !rnl_device_is_cpu(op_device()));
+    unsetenv("RUNNEL_INSTRUCTIONS");
+    unsetenv("RUNNEL_AMX");
+}
+END_TEST
+
 /* Other types, layouts, shapes and zero points are for other steps. */
 START_TEST(refusals)
 {
@@ -88,6 +104,7 @@ int main(void)
     TCase *tests = op_case(suite, "bytes into bytes");
     tcase_add_loop_test(tests, convolutions, 0, 6 * SHAPES);
     tcase_add_loop_test(tests, half_the_products, 0, 4 * LONG_SHAPES);
+    tcase_add_loop_test(tests, fours, 0, 6);
     tcase_add_test(tests, refusals);
     return op_main(suite);
 }

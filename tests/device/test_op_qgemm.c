@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Products of 8-bit integers, by each implementation that the device has. */
+#include "ops/implementation.h"
 #include "ops/instruction.h"
 #include "support/qgemm_case.h"
 #include <math.h>
@@ -15,7 +16,8 @@ static bool has(int which)
 {
     const rnl_device *device = op_device();
     if (which == 0)
-        return rnl_device_runs(device, RNL_INSTRUCTION_VNNI);
+        return rnl_device_runs(device, RNL_INSTRUCTION_VNNI) || rnl_device_runs(device, RNL_INSTRUCTION_VNNI8) ||
+               rnl_device_runs(device, RNL_INSTRUCTION_FOURS);
     if (which == 1)
         return rnl_device_runs(device, RNL_INSTRUCTION_MADD8) || rnl_device_runs(device, RNL_INSTRUCTION_MADD16);
     return which > 2 || rnl_device_runs(device, RNL_INSTRUCTION_DP4A) || rnl_device_runs(device, RNL_INSTRUCTION_DOT);
@@ -85,6 +87,29 @@ START_TEST(half_the_products)
         run(1, test);
     }
     unsetenv("RUNNEL_FIP");
+}
+END_TEST
+
+/* By products of fours of bytes on 8 lanes, in plain C where the device has none. */
+START_TEST(fours)
+{
+    static const qgemm_case tests[] = {
+        {.m = 1, .n = 17, .k = 3, .packed = true},
+        {.m = 7, .n = 33, .k = 70, .bias = QGEMM_EACH, .za = QGEMM_ONE, .zb = QGEMM_EACH},
+        {.m = 13, .n = 100, .k = 261, .dst_type = RNL_F32, .a_scale = true, .chain = 2, .packed = true},
+        {.m = 6, .n = 16, .k = 600, .extremes = true, .packed = true},
+    };
+    if (!rnl_device_is_cpu(op_device()))
+        return;
+    setenv("RUNNEL_INSTRUCTIONS", "model", 1);
+    ck_assert(force(0));
+    for (size_t i = 0; i < sizeof tests / sizeof *tests; ++i) {
+        qgemm_case test = tests[i];
+        test.a_type = bytes[_i & 1];
+        test.b_type = bytes[(i + (size_t)_i) % 2];
+        run(0, test);
+    }
+    unsetenv("RUNNEL_INSTRUCTIONS");
 }
 END_TEST
 
@@ -328,6 +353,7 @@ int main(void)
     /* All implementations: of their cases some are chosen. */
     tcase_add_loop_test(tests, sides, 0, COUNT);
     tcase_add_loop_test(tests, half_the_products, 0, 4);
+    tcase_add_loop_test(tests, fours, 0, 2);
     tcase_add_loop_test(tests, zero_points, 0, COUNT);
     tcase_add_loop_test(tests, extremes, 0, COUNT);
     tcase_add_loop_test(tests, layouts, 0, COUNT);
