@@ -22,19 +22,15 @@
 #define MADD_PANEL 16
 #include "madd.clh"
 #ifdef FOURS
-#define ADD_PRODUCTS(sum, x, y)                                                                                        \
-    do {                                                                                                               \
-        madd_uints of_x[MADD_HALVES], of_y[MADD_HALVES], of_sum[MADD_HALVES];                                          \
-        uint16 whole[1];                                                                                               \
-        split_sum(of_x, as_uint16(x));                                                                                 \
-        split_sum(of_y, as_uint16(y));                                                                                 \
-        split_sum(of_sum, as_uint16(sum));                                                                             \
-        for (int i = 0; i < MADD_HALVES; i++)                                                                          \
-            ADD_FOURS(of_sum[i], of_x[i], of_y[i]);                                                                    \
-        join_sums(whole, of_sum);                                                                                      \
-        sum = as_int16(whole[0]);                                                                                      \
-    } while (0)
+#define ADD_REGISTER(sum, x, y) ADD_FOURS(sum, x, y)
 #else
+#define ADD_REGISTER(sum, x, y)                                                                                        \
+    do {                                                                                                               \
+        ADD_PAIRS(sum, UNSIGNED_EVEN(x), UPPER_EVEN(y));                                                               \
+        ADD_PAIRS(sum, UNSIGNED_ODD(x), UPPER_ODD(y));                                                                 \
+        sum = AS_UNSIGNED(AS_SIGNED(sum) >> 8);                                                                        \
+    } while (0)
+#endif
 #define ADD_PRODUCTS(sum, x, y)                                                                                        \
     do {                                                                                                               \
         madd_uints of_x[MADD_HALVES], of_y[MADD_HALVES], of_sum[MADD_HALVES];                                          \
@@ -43,13 +39,11 @@
         split_sum(of_y, as_uint16(y));                                                                                 \
         for (int i = 0; i < MADD_HALVES; i++) {                                                                        \
             of_sum[i] = 0;                                                                                             \
-            ADD_PAIRS(of_sum[i], UNSIGNED_EVEN(of_x[i]), UPPER_EVEN(of_y[i]));                                         \
-            ADD_PAIRS(of_sum[i], UNSIGNED_ODD(of_x[i]), UPPER_ODD(of_y[i]));                                           \
+            ADD_REGISTER(of_sum[i], of_x[i], of_y[i]);                                                                 \
         }                                                                                                              \
         join_sums(whole, of_sum);                                                                                      \
-        sum += as_int16(whole[0]) >> 8;                                                                                \
+        sum += as_int16(whole[0]);                                                                                     \
     } while (0)
-#endif
 #elif defined(VNNI)
 #define ADD_PRODUCTS(sum, x, y) __asm__("vpdpbusd %2,%1,%0" : "+v"(sum) : "v"(x), "v"(y))
 #elif defined(BF16)

@@ -294,8 +294,8 @@ WORK multiply_tiles(QGEMM_ARGUMENTS(int), const idx_t grid0, const idx_t grid1, 
             rows[r] = a + min(first + r, size.s0 - 1) * stride.s0;
         UINTS sum[MAX_BLOCKS * R * NB];
         uint sum_of_a[R];
-        multiply(sum, rows, (int)(wish - first), b + PANEL, size.s2, FLIP_A, (int)min((idx_t)blocks, (size.s1 - first_column - 1) / BLOCK + 1),
-                 stride.s3);
+        multiply(sum, rows, (int)(wish - first), b + PANEL, size.s2, FLIP_A,
+                 (int)min((idx_t)blocks, (size.s1 - first_column - 1) / BLOCK + 1), stride.s3);
         if (row_sums)
             add_rows(sum_of_a, rows, size.s2, FLIP_A);
         for (int r = (int)(wish - first); r < R && first + r < size.s0; r++) {

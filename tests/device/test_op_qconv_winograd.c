@@ -4,6 +4,7 @@
 #include "ops/qconv_winograd.h"
 #include "support/qconv_case.h"
 #include <stdlib.h>
+#include <string.h>
 
 /* Of bytes without and with signs, with all that a convolution may end in. */
 static void run(qconv_case test)
@@ -15,6 +16,8 @@ static void run(qconv_case test)
         test.options = (qconv_options)(i / 2);
         test.winograd = true;
         ck_assert(qconv_case_run(&test, "qconv:winograd"));
+        const char *half = getenv("RUNNEL_FIP");
+        ck_assert(!half || op_last_has("-DFIP") == (strcmp(half, "on") == 0));
         op_reset();
     }
 }

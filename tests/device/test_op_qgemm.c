@@ -57,6 +57,17 @@ START_TEST(sides)
 }
 END_TEST
 
+/* What the program is compiled with, or not. */
+static void run_with(const qgemm_case *test, const char *define, bool is_with)
+{
+    qgemm_run it = {.test = *test};
+    qgemm_case_create(&it);
+    qgemm_case_enqueue(&it);
+    ck_assert(op_last_has(define) == is_with);
+    qgemm_case_check(&it);
+    op_reset();
+}
+
 /* By vpmaddwd with half the products and without: tiles of three rows whole and moved back, chunks, blocks of columns.
  */
 START_TEST(half_the_products)
@@ -84,7 +95,7 @@ START_TEST(half_the_products)
         qgemm_case test = tests[i];
         test.a_type = bytes[_i >> 1 & 1];
         test.b_type = bytes[(i + (size_t)_i / 2) % 2];
-        run(1, test);
+        run_with(&test, "-DFIP", !(_i & 1));
     }
     unsetenv("RUNNEL_FIP");
 }
@@ -107,7 +118,7 @@ START_TEST(fours)
         qgemm_case test = tests[i];
         test.a_type = bytes[_i & 1];
         test.b_type = bytes[(i + (size_t)_i) % 2];
-        run(0, test);
+        run_with(&test, "-DFOURS", true);
     }
     unsetenv("RUNNEL_INSTRUCTIONS");
 }

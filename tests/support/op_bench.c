@@ -2,6 +2,7 @@
 /* The harness's device, stream and list, and the running of steps. */
 #include "support/op_bench.h"
 #include "base/log.h"
+#include "kernel/program.h"
 #include "kernel/team.h"
 #include <stdarg.h>
 #include <stdio.h>
@@ -175,6 +176,13 @@ static rnl_status run_with(rnl_slot_memory *slots)
         TRY(CL(clEnqueueReadBuffer(bench.stream->queue, slots[i].memory, CL_TRUE, slots[i].offset_bytes,
                                    slot_bytes(bench.tensors[i]), bench.tensors[i]->data, 0, NULL, NULL)));
     return RNL_OK;
+}
+
+bool op_last_has(const char *define)
+{
+    const rnl_step_list *list = &bench.list;
+    ck_assert_uint_gt(list->step_count, 0);
+    return strstr(rnl_program_name(list->steps[list->step_count - 1].program), define) != NULL;
 }
 
 void op_run(void)

@@ -20,8 +20,11 @@
 #include "ops/op.h"
 #include <check.h>
 
-/* Runs the suite in this process; the status for main() to return: 77 without a device. */
+/* Runs the suite in this process; the status for main() to return: 77 without a device, or where nothing was looked at.
+ */
 int op_main(Suite *suite);
+/* The last step's program is compiled with this ("-DFIP"). */
+bool op_last_has(const char *define);
 /* A case of the suite whose tests each start with no tensors. */
 TCase *op_case(Suite *suite, const char *name);
 /*
