@@ -6,14 +6,17 @@
 // One work-item a work-group. It takes slabs of 2 * R pixels, of which the first R are the upper half of the first factor's
 // rows, so that any number of rows will do. The columns' halves are 16 channels in turn, the terms' halves the channels
 // of the source. A slab's blocks and their sums are copied into memory of the work-item's own, in vectors that
-// follow each other as they are read; products of blocks are added up there, too, in a core's first cache. Where at most R
+// follow each other as they are read; products of blocks are added up there, too, in a core's first cache. The last slabs of
+// a work-item may be shorter, of 2 * SHORT pixels, so that few rows are computed twice. Where at most half a slab's
 // pixels are left at the end, they are multiplied plainly, with what is there of the weights.
 //
 // gpu: never
 // Defines: those of conv.clh, where P are the rows of half a slab, and
 //   NB          vectors of channels that are multiplied at once
+//   SHORT       rows of half a short slab, if there are any; fewer than P
 // check: -DT_SRC=F32 -DT_BIAS=F32 -DT_DST=F32 -DV=16 -DP=7 -DNB=4
 // check: -DT_SRC=F32 -DT_BIAS=F32 -DT_DST=F32 -DV=8 -DP=6 -DNB=2 -DINDEX64 -DCAN_FETCH
+// check: -DT_SRC=F32 -DT_BIAS=F32 -DT_DST=F32 -DV=8 -DP=6 -DNB=2 -DSHORT=4 -DCAN_FETCH
 // check: -DT_SRC=F32 -DT_BIAS=F32 -DT_DST=F32 -DV=4 -DP=6 -DNB=2 -DSTAGES=2 -DS1=OP_ADD(v0,y0) -DS2=OP_RELU(v1) -DOPERANDS=1 -DT_Y0=F32 -DY0_STEP=1
 #include "conv.clh"
 #include "strassen.clh"
@@ -21,6 +24,9 @@
 #error "conv_strassen.cl needs NB"
 #endif
 #define R P
+#ifndef SHORT
+#define SHORT R
+#endif
 // Not vload and vstore: of these pocl makes quarters of vectors.
 typedef FLOATV loose_vector __attribute__((aligned(4)));
 #define LOADF(p) (*(__global const loose_vector *)(p))
@@ -71,7 +77,7 @@ typedef FLOATV loose_vector __attribute__((aligned(4)));
 #define FETCH_NEXT(row) __builtin_prefetch((row) + 2 * terms), __builtin_prefetch((row) + 3 * terms);
 #define FETCH_RESULTS                                                                                                  \
     if (ends < 4) {                                                                                                    \
-        _Pragma("unroll") for (int r = 0; r < R; r++)                                                                  \
+        for (int r = 0; r < rows.height; r++)                                                                          \
         {                                                                                                              \
             __builtin_prefetch(dst + (place[r * PLACES_OF_ROW] + CHANNEL(m, 0) + right));                              \
             if (OPERANDS > 0)                                                                                          \
@@ -139,17 +145,19 @@ static inline void copy_rows(__global const SRC_T *upper, __global const SRC_T *
     }
 }
 
-// to = what is at `from`, or 0, + a block of a slab times one of the weights.
-static inline void multiply(__global const float *slab, __global const SRC_T *const weight[NB], int terms, bool adds,
-                            __global const float *from, __global float *to, const fetched *ahead AHEAD)
+// to = what is at `from`, or 0, + a block of a slab times one of the weights. height: a constant where it is called.
+static inline __attribute__((always_inline)) void multiply(const int height, __global const float *slab,
+                                                           __global const SRC_T *const weight[NB], int terms, bool adds,
+                                                           __global const float *from, __global float *to,
+                                                           const fetched *ahead AHEAD)
 {
     FLOATV acc[R * NB];
 #pragma unroll
-    for (int i = 0; i < R * NB; i++)
+    for (int i = 0; i < height * NB; i++)
         acc[i] = 0.0f;
     if (adds) {
 #pragma unroll
-        for (int i = 0; i < R * NB; i++)
+        for (int i = 0; i < height * NB; i++)
             acc[i] = LOADF(from + i * V);
     }
     // One loop: of two, a compiler moves sums to and fro between registers.
@@ -162,7 +170,7 @@ static inline void multiply(__global const float *slab, __global const SRC_T *co
         for (int j = 0; j < NB; j++)
             w[j] = LOADF(weight[j] + c * 16);
 #pragma unroll
-        for (int r = 0; r < R; r++) {
+        for (int r = 0; r < height; r++) {
             const FLOATV x = (FLOATV)(row[r * 16]);
 #pragma unroll
             for (int j = 0; j < NB; j++)
@@ -170,7 +178,7 @@ static inline void multiply(__global const float *slab, __global const SRC_T *co
         }
     }
 #pragma unroll
-    for (int i = 0; i < R * NB; i++)
+    for (int i = 0; i < height * NB; i++)
         STOREF(acc[i], to + i * V);
 }
 
@@ -197,10 +205,11 @@ static inline void multiply(__global const float *slab, __global const SRC_T *co
 #define STORE_DST_BF16(at, v) STOREV(BF16, V, dst, at, v)
 #define STORE_DST PASTE2_(STORE_DST_, T_DST)
 
-// Stores rows begin … R - 1 of a sum, and of the channels those that there are; place: of the rows' channel 0.
+// Stores rows begin … end - 1 of a sum, and of the channels those that there are; place: of the rows' channel 0.
 static inline void store_sum(__global STORAGE(T_DST) *dst, __global const idx_t *place,
                              __global const STORAGE(T_BIAS) *bias, bool has_bias, __global const float *sum, int begin,
-                             int m, int half_offset, int channels CHAIN_SCALARS FOR_OPERANDS(GIVEN_OPERAND))
+                             int end, int m, int half_offset,
+                             int channels CHAIN_SCALARS FOR_OPERANDS(GIVEN_OPERAND))
 {
     FLOATV add[NB];
 #pragma unroll
@@ -211,7 +220,7 @@ static inline void store_sum(__global STORAGE(T_DST) *dst, __global const idx_t 
             add[j] = load_bias(bias + c, channels - c);
     }
     if (CHANNEL(m, NB - 1) + half_offset + V <= channels) {
-        for (int r = begin; r < R; r++) {
+        for (int r = begin; r < end; r++) {
             UNROLL_SHORT_CHAIN
             for (int j = 0; j < NB; j++) {
                 const int c = CHANNEL(m, j) + half_offset;
@@ -224,7 +233,7 @@ static inline void store_sum(__global STORAGE(T_DST) *dst, __global const idx_t 
         }
         return;
     }
-    for (int r = begin; r < R; r++)
+    for (int r = begin; r < end; r++)
         for (int j = 0; j < NB; j++) {
             const int c = CHANNEL(m, j) + half_offset, rest = channels - c;
             const FLOATV v0 = LOADF(sum + (r * NB + j) * V) + add[j];
@@ -247,19 +256,26 @@ static inline void store_sum(__global STORAGE(T_DST) *dst, __global const idx_t 
 #define STEP_TO(i, whole) (((whole ? 0x3332130 : 0x3100030) >> (4 * (i))) & 15)
 #define STEP_ENDS(i, whole) (((whole ? 0x1324404 : 0x1444404) >> (4 * (i))) & 15)
 
-// The pixels of a slab: its two halves, each of R pixels, or R pixels for both. The last slab is moved back to be full; what
-// its first pixels get is not stored again.
+// The pixels of a slab: its two halves, each of `height` pixels, or as many for both. Those before `begin` are another
+// slab's: where too few are left this one is moved back to be full, and what its first pixels get is not stored again.
 typedef struct slab_rows {
-    int first, lower;
+    int begin, first, lower, height;
     bool whole;
 } slab_rows;
 
-static inline slab_rows find_rows(int slab, int pixels)
+// Where a slab of a work-item begins whose first pixel is `first`, and whose first `tall` slabs are not short.
+static inline int slab_begins(int slab, int first, int tall)
 {
-    const int rest = pixels - slab * 2 * R;
-    slab_rows rows = {.whole = rest > R};
-    rows.first = min(slab * 2 * R, pixels - (rows.whole ? 2 * R : R));
-    rows.lower = rows.whole ? rows.first + R : rows.first;
+    const int before = min(slab, tall);
+    return first + 2 * (before * R + (slab - before) * SHORT);
+}
+
+static inline slab_rows find_rows(int slab, int first, int tall, int pixels)
+{
+    slab_rows rows = {.begin = slab_begins(slab, first, tall), .height = slab < tall ? R : SHORT};
+    rows.whole = pixels - rows.begin > rows.height;
+    rows.first = min(rows.begin, pixels - (rows.whole ? 2 : 1) * rows.height);
+    rows.lower = rows.whole ? rows.first + rows.height : rows.first;
     return rows;
 }
 
@@ -267,7 +283,7 @@ static inline void copy_slab(__global const SRC_T *src, slab_rows rows, int term
                              int4 stride, __global float *to)
 {
     pixel_place upper = find_pixel(rows.first, dst_size), lower = find_pixel(rows.lower, dst_size);
-    for (int r = 0; r < R; r++) {
+    for (int r = 0; r < rows.height; r++) {
         copy_rows(src + SOURCE_AT(upper), src + SOURCE_AT(lower), terms, to + r * 16);
         upper = next_pixel(upper, dst_size);
         lower = next_pixel(lower, dst_size);
@@ -282,7 +298,8 @@ static inline void find_places(__global idx_t *place, slab_rows rows, int4 dst_s
         for (int r = 0; r < R; r++, place += PLACES_OF_ROW) {
             place[0] = PLACE(at, dst_offset, dst_stride);
             FOR_OPERANDS(FIND_PLACE)
-            at = next_pixel(at, dst_size);
+            if (r < rows.height - 1) // what lies behind a short slab's rows is asked for, too
+                at = next_pixel(at, dst_size);
         }
     }
 }
@@ -293,15 +310,15 @@ static inline void find_source(fetched *ahead, __global const SRC_T *src, slab_r
     pixel_place at = find_pixel(rows.first, dst_size);
     for (int r = 0; r < ROWS; r++) {
         ahead->row[r] = (ulong)(src + SOURCE_AT(at));
-        if (r < (rows.whole ? 2 * R : R) - 1)
+        if (r < (rows.whole ? 2 : 1) * rows.height - 1)
             at = next_pixel(at, dst_size);
     }
 }
 
 // Where u2 and u3 are: p5, which is the last sum, is added to both, and the second becomes the last sum.
-static inline void add_fifth(__global float *sums)
+static inline void add_fifth(__global float *sums, int height)
 {
-    for (int k = 0; k < R * NB; k++) {
+    for (int k = 0; k < height * NB; k++) {
         const FLOATV p5 = LOADF(sums + (3 * SUM + k * V));
         STOREF(LOADF(sums + (SUM + k * V)) + p5, sums + (SUM + k * V));
         STOREF(LOADF(sums + (2 * SUM + k * V)) + p5, sums + (3 * SUM + k * V));
@@ -309,27 +326,34 @@ static inline void add_fifth(__global float *sums)
 }
 
 // The range is blocks of NB vectors of both halves, stride.w of them a work-item, by slabs, flags.w a work-item; flags.z:
-// pixels. own: where the memory begins, floats of it for each work-item, slabs that pass by the weights together.
+// pixels. own: where the memory begins, floats of it for each work-item, slabs that pass by the weights together, those of
+// a work-item that are not short.
 // weight_stride: of a block of the weights, -, of 2 * 16 channels. Terms are a multiple of 32.
+#define MULTIPLY_SLAB(height)                                                                                          \
+    multiply(height, slabs + (s * slab_floats + a * block_floats), panel, terms, from < SUMS, sums + (from & 3) * SUM, \
+             sums + to * SUM, ahead PASS_AHEAD)
 WORK convolve_slabs(__global float *memory, idx4_t own, CONV_ARGUMENTS, const int grid0, const int grid1)
 {
     const int terms = src_size.w / 2, side = ((dst_size.w + 31) / 32) * 16, blocks = (side + V * NB - 1) / (V * NB);
     const int first_block = grid0 * stride.w, end_block = min(first_block + stride.w, blocks);
-    const int first_slab = grid1 * flags.w, end_slab = min(first_slab + flags.w, (flags.z + 2 * R - 1) / (2 * R));
+    const int tall = (int)own.w, first_row = grid1 * slab_begins(flags.w, 0, tall);
+    int slab_count = flags.w;
+    while (slab_begins(slab_count - 1, first_row, tall) >= flags.z)
+        slab_count--;
     const int block_floats = terms * R, slab_floats = 7 * block_floats + SUMS * SUM + PLACES;
     __global float *slabs = memory + (own.x + (grid1 * (idx_t)((blocks + stride.w - 1) / stride.w) + grid0) * own.y);
-    for (int slab = first_slab; slab < end_slab; slab += (int)own.z) {
-        const int count = min((int)own.z, end_slab - slab);
+    for (int slab = 0; slab < slab_count; slab += (int)own.z) {
+        const int count = min((int)own.z, slab_count - slab);
         for (int s = 0; s < count; s++) {
-            const slab_rows rows = find_rows(slab + s, flags.z);
+            const slab_rows rows = find_rows(slab + s, first_row, tall, flags.z);
             __global float *to = slabs + s * slab_floats;
             copy_slab(src + src_offset, rows, terms, dst_size, src_stride, stride, to);
             find_places((__global idx_t *)(to + (slab_floats - PLACES)), rows, dst_size, dst_offset,
                         dst_stride FOR_OPERANDS(PASS_STRIDES));
         }
         fetched next = {.last = terms / 8 - 1, .floats = 16}, target = {.last = NB - 1, .floats = 32};
-        find_source(&next, src + src_offset, find_rows(min(slab + count, end_slab - 1), flags.z), dst_size, src_stride,
-                    stride);
+        find_source(&next, src + src_offset, find_rows(min(slab + count, slab_count - 1), first_row, tall, flags.z),
+                    dst_size, src_stride, stride);
         for (int block = first_block; block < end_block; block++) {
             const int m = block * (V * NB);
             for (int i = 0; i < 7; i++) {
@@ -340,7 +364,7 @@ WORK convolve_slabs(__global float *memory, idx4_t own, CONV_ARGUMENTS, const in
                                          i * weight_stride.x);
                 FIND_LATER
                 for (int s = 0; s < count; s++) {
-                    const slab_rows rows = find_rows(slab + s, flags.z);
+                    const slab_rows rows = find_rows(slab + s, first_row, tall, flags.z);
                     if (!rows.whole && i >= 2 && i <= 4)
                         continue;
                     __global float *sums = slabs + (s * slab_floats + 7 * block_floats);
@@ -352,14 +376,17 @@ WORK convolve_slabs(__global float *memory, idx4_t own, CONV_ARGUMENTS, const in
                         target.row[r] = r < R ? (ulong)(dst + (place[r * PLACES_OF_ROW] + CHANNEL(m, 0) + right))
                                               : FIRST_OPERAND(r % R);
                     FETCH_RESULTS
-                    multiply(slabs + (s * slab_floats + a * block_floats), panel, terms, from < SUMS,
-                             sums + (from & 3) * SUM, sums + to * SUM, ends < 4 ? &target : &next PASS_AHEAD);
+                    const fetched *ahead = ends < 4 ? &target : &next;
+                    if (SHORT == R || rows.height == R)
+                        MULTIPLY_SLAB(R);
+                    else
+                        MULTIPLY_SLAB(SHORT);
                     if (rows.whole && i == 5)
-                        add_fifth(sums);
+                        add_fifth(sums, rows.height);
                     if (ends < 4)
                         store_sum(dst, place, bias + bias_offset, flags.y, sums + 3 * SUM,
-                                  clamp((slab + s) * 2 * R - (ends < 2 ? rows.first : rows.lower), 0, R), m, right,
-                                  dst_size.w PASS_SCALARS FOR_OPERANDS(PASS_OPERAND));
+                                  clamp(rows.begin - (ends < 2 ? rows.first : rows.lower), 0, rows.height), rows.height,
+                                  m, right, dst_size.w PASS_SCALARS FOR_OPERANDS(PASS_OPERAND));
                     else
                         next.first += terms >> ROWS_BITS;
                 }

@@ -13,13 +13,16 @@
 #define SUMS 4    /* of products, that a slab keeps */
 #define PLACES 32 /* floats for places of two rows, one of each half */
 
-/* Rows of half a slab, and vectors of channels, whose sums fit in registers of `vector` floats. Few: each is a program.
+/*
+ * Rows of half a slab, and of half a short one, and vectors of channels, whose sums fit in registers of `vector`
+ * floats. Few: each is a program.
  */
 typedef struct strassen_block {
-    int64_t vector, rows, vectors;
+    int64_t vector, rows, short_rows, vectors;
 } strassen_block;
 
-static const strassen_block blocks[] = {{16, 8, 3}, {16, 6, 4}, {16, 14, 2}, {8, 6, 2}, {4, 6, 2}};
+static const strassen_block blocks[] = {{16, 8, 8, 3}, {16, 6, 6, 4}, {16, 14, 14, 2}, {8, 6, 4, 2}, {4, 6, 6, 2}};
+#define MOST_SHORT 2             /* slabs of a work-item: three of 8 rows are two of 12 */
 #define WORTHWHILE 0.93          /* of an earlier block's cost: a model does with fewer programs then */
 #define BYTES 4.0                /* of a weight */
 #define BYTES_A_CYCLE 6.0        /* that memory gives to all threads together */
@@ -30,7 +33,7 @@ static const strassen_block blocks[] = {{16, 8, 3}, {16, 6, 4}, {16, 14, 2}, {8,
 #define FEW_WEIGHTS (512 * 1024) /* bytes that stay in a core's cache while slabs pass one by one */
 #define MANY_FLOATS (512 * 1024) /* of slabs that pass together */
 #define SWIFT_PIXELS 900
-#define NARROW_TOGETHER 3 /* slabs; with more, a second cache of 512 KiB loses them to the weights */
+#define NARROW_TOGETHER 6 /* slabs; with many more, a second cache of 512 KiB loses them to the weights */
 
 /*
  * What parts of the work take, in cycles, where a cycle does one vector's multiply-adds. A tile of plain products
@@ -48,11 +51,14 @@ static const strassen_costs wide_costs = {15, 60, 300, 1.1, 70, 420, 7, 4, 1.06,
 static const strassen_costs narrow_costs = {15, 124, 1000, 1.0, 58, 500, 6, 2, 1.04, 205}; /* on Zen 3, two a cycle */
 static const strassen_costs halves_costs = {48, 124, 1000, 1.0, 58, 500, 6, 2, 1.04, 205}; /* on Zen 1 */
 
-/* How the work is cut: a work-item does some slabs of 2 * rows pixels, and some blocks of channels of each. */
+/*
+ * How the work is cut: a work-item does some slabs of 2 * rows pixels, then some of 2 * short_rows, and some blocks of
+ * channels of each.
+ */
 typedef struct strassen_plan {
     const strassen_block *block;
-    int64_t pixels, slabs, channel_blocks;
-    int64_t share_slabs, share_blocks, together; /* of a work-item */
+    int64_t pixels, channel_blocks;
+    int64_t tall_slabs, short_slabs, share_blocks, together; /* of a work-item */
     int64_t slab_items, block_items, slab_floats;
     double cost;
 } strassen_plan;
@@ -64,38 +70,56 @@ static const strassen_costs *costs_of(const rnl_device *device)
     return rnl_conv_multiplies_halves() ? &halves_costs : &narrow_costs;
 }
 
+/* Cycles of a slab of 2 * `rows` pixels. */
+static double slab_cost(const strassen_costs *costs, const rnl_conv_problem *problem, const strassen_plan *plan,
+                        int64_t rows)
+{
+    const strassen_block *block = plan->block;
+    const double terms = (double)(problem->channels / 2), sums = (double)(rows * block->vectors);
+    const double moving = plan->block_items > 1 ? costs->shared_pixel : costs->own_pixel;
+    const double copying = terms / (double)block->vector * (double)rows * moving + costs->slab;
+    const double products = PRODUCTS * costs->product * terms * sums;
+    const double others = costs->block_vector * sums + costs->block;
+    return copying + (double)plan->share_blocks * (products + others);
+}
+
 /* Cycles of a work-item. */
 static double item_cost(const strassen_costs *costs, const rnl_conv_problem *problem, const strassen_plan *plan)
 {
-    const strassen_block *block = plan->block;
-    const double terms = (double)(problem->channels / 2), sums = (double)(block->rows * block->vectors);
-    const double moving = plan->block_items > 1 ? costs->shared_pixel : costs->own_pixel;
-    const double copying = terms / (double)block->vector * (double)block->rows * moving + costs->slab;
-    const double products = PRODUCTS * costs->product * terms * sums;
-    const double others = costs->block_vector * sums + costs->block;
+    const int64_t rows = plan->block->rows;
     /* At the end a slab of single rows may do with four products. */
-    const int64_t rest = plan->pixels % (2 * block->rows);
-    const double slabs =
-        (double)plan->share_slabs - (rest > 0 && rest <= block->rows && plan->slab_items == 1 ? 0.4 : 0);
-    return slabs * (copying + (double)plan->share_blocks * (products + others));
+    const int64_t rest = plan->pixels % (2 * rows);
+    const bool ends_early = rest > 0 && rest <= rows && plan->slab_items == 1 && plan->short_slabs == 0;
+    const double tall = (double)plan->tall_slabs - (ends_early ? 0.4 : 0);
+    return tall * slab_cost(costs, problem, plan, rows) +
+           (double)plan->short_slabs * slab_cost(costs, problem, plan, plan->block->short_rows);
+}
+
+static int64_t item_pixels(const strassen_plan *plan)
+{
+    return 2 * (plan->tall_slabs * plan->block->rows + plan->short_slabs * plan->block->short_rows);
 }
 
 /* Some work-items for each thread, which all take as long; each has memory of its own. */
 static void choose_shares(const rnl_device *device, const rnl_conv_problem *problem, strassen_plan *plan)
 {
-    const int64_t units = rnl_device_units(device), most = 4 * units;
+    const int64_t units = rnl_device_units(device), most = 4 * units, slab = 2 * plan->block->rows;
+    const int64_t most_short = plan->block->short_rows < plan->block->rows ? MOST_SHORT : 0;
+    const int64_t slabs = rnl_divide_up(plan->pixels, slab);
     strassen_plan best = {0}, it = *plan;
     for (int64_t i = 1; i <= it.channel_blocks && i <= most; ++i)
-        for (int64_t j = 1; j <= it.slabs && j <= most; ++j) {
-            it.share_blocks = rnl_divide_up(it.channel_blocks, i);
-            it.block_items = rnl_divide_up(it.channel_blocks, it.share_blocks);
-            it.share_slabs = rnl_divide_up(it.slabs, j);
-            it.slab_items = rnl_divide_up(it.slabs, it.share_slabs);
-            it.cost = item_cost(costs_of(device), problem, &it) *
-                      (double)rnl_divide_up(it.slab_items * it.block_items, units);
-            if (!best.block || it.cost < 0.98 * best.cost)
-                best = it;
-        }
+        for (int64_t j = 1; j <= slabs && j <= most; ++j)
+            for (it.short_slabs = 0; it.short_slabs <= most_short; ++it.short_slabs) {
+                const int64_t left = rnl_divide_up(it.pixels, j) - 2 * it.short_slabs * it.block->short_rows;
+                it.share_blocks = rnl_divide_up(it.channel_blocks, i);
+                it.block_items = rnl_divide_up(it.channel_blocks, it.share_blocks);
+                it.tall_slabs = left > 0 ? rnl_divide_up(left, slab) : 0;
+                it.slab_items = rnl_divide_up(it.pixels, item_pixels(&it));
+                it.cost = item_cost(costs_of(device), problem, &it) *
+                          (double)rnl_divide_up(it.slab_items * it.block_items, units);
+                if (!best.block || it.cost < 0.98 * best.cost)
+                    best = it;
+            }
     *plan = best;
 }
 
@@ -108,7 +132,8 @@ static void choose_together(const rnl_conv_problem *problem, strassen_plan *plan
     plan->slab_floats = (PRODUCTS * terms + SUMS * width + PLACES) * block->rows;
     const int64_t many = MANY_FLOATS / plan->slab_floats > 0 ? MANY_FLOATS / plan->slab_floats : 1;
     const int64_t fit = block->vector == NARROW ? NARROW_TOGETHER : many;
-    plan->together = weights <= FEW_WEIGHTS ? 1 : fit < plan->share_slabs ? fit : plan->share_slabs;
+    const int64_t slabs = plan->tall_slabs + plan->short_slabs;
+    plan->together = weights <= FEW_WEIGHTS ? 1 : fit < slabs ? fit : slabs;
 }
 
 static int64_t plan_floats(const strassen_plan *plan)
@@ -129,7 +154,6 @@ static bool make_plan(const rnl_device *device, const rnl_conv_problem *problem,
         if (blocks[i].vector != device->vector_width || pixels < 2 * blocks[i].rows)
             continue;
         strassen_plan plan = {.block = &blocks[i], .pixels = pixels};
-        plan.slabs = rnl_divide_up(pixels, 2 * blocks[i].rows);
         plan.channel_blocks = rnl_divide_up(rnl_divide_up(problem->filters, 2 * RNL_CONV_PANEL) * RNL_CONV_PANEL,
                                             blocks[i].vector * blocks[i].vectors);
         choose_shares(device, problem, &plan);
@@ -216,7 +240,7 @@ bool rnl_conv_strassen_pays(const rnl_device *device, const void *data)
         return false;
     const double direct = direct_cost(device, problem, (double)plan.pixels);
     if (device->vector_width == NARROW &&
-        plan.cost + 7 * bytes / 4 / NARROW_BYTES_A_CYCLE >= direct + bytes / NARROW_BYTES_A_CYCLE)
+        GAIN * (plan.cost + 7 * bytes / 4 / NARROW_BYTES_A_CYCLE) >= direct + bytes / NARROW_BYTES_A_CYCLE)
         return false;
     const double gain = costs_of(device) == &halves_costs ? GAIN_OF_HALVES : GAIN;
     return gain * larger(plan.cost, 7 * bytes / 4 / BYTES_A_CYCLE) < larger(direct, bytes / BYTES_A_CYCLE);
@@ -226,7 +250,7 @@ static void add_own(rnl_step_builder *step, const rnl_conv_problem *problem, con
 {
     const int64_t own_floats = plan->together * plan->slab_floats;
     rnl_step_slot(step, problem->scratch->slot);
-    rnl_step_offsets(step, 4, &problem->scratch, 1, (const int64_t[]){own_floats, plan->together}, 2);
+    rnl_step_offsets(step, 4, &problem->scratch, 1, (const int64_t[]){own_floats, plan->together, plan->tall_slabs}, 3);
 }
 
 rnl_status rnl_conv_strassen_append(rnl_step_list *list, const char *name, const void *data)
@@ -241,8 +265,10 @@ rnl_status rnl_conv_strassen_append(rnl_step_list *list, const char *name, const
     rnl_step_begin(&step, list, name, problem.index64);
     rnl_conv_add_defines(&step, &problem, &tile);
     rnl_step_define(&step, "NB=%lld", (long long)plan.block->vectors);
+    if (plan.short_slabs > 0)
+        rnl_step_define(&step, "SHORT=%lld", (long long)plan.block->short_rows);
     add_own(&step, &problem, &plan);
-    rnl_conv_add_arguments(&step, &problem, false, plan.pixels, plan.share_slabs, plan.share_blocks);
+    rnl_conv_add_arguments(&step, &problem, false, plan.pixels, plan.tall_slabs + plan.short_slabs, plan.share_blocks);
     rnl_step_range(&step, 2, (size_t[3]){(size_t)plan.block_items, (size_t)plan.slab_items, 1}, (size_t[3]){1, 1, 1});
     rnl_conv_add_cost(&step, &problem);
     rnl_step_writes(&step, problem.dst->slot);

@@ -48,6 +48,21 @@ START_TEST(pixel_counts)
 }
 END_TEST
 
+/* With registers of 8 floats the last slabs of a work-item may be shorter than the others: 20 pixels are 12 and 8. */
+START_TEST(short_slabs)
+{
+    const uint32_t width = op_device()->vector_width;
+    const int64_t units = rnl_device_units(op_device());
+    op_device()->vector_width = 8;
+    for (int64_t less = 0; less < (op_small() ? 1 : 3); ++less)
+        run(1, 32, 32, 20 * units - less, 1,
+            (conv_case){.bias = less % 2, .chain = less == 2 ? CONV_CHAIN_ALL : 0, .define = "-DSHORT=4"});
+    for (int64_t pixels = 18; pixels < (op_small() ? 18 : 70); ++pixels)
+        run(1, 32, 70, pixels, 1, (conv_case){.bias = pixels % 2, .slices = pixels % 3 == 0});
+    op_device()->vector_width = width;
+}
+END_TEST
+
 START_TEST(many_slabs)
 {
     if (op_small())
@@ -244,6 +259,7 @@ static void add_tests(TCase *tests)
         return;
     tcase_add_test(tests, channel_counts);
     tcase_add_test(tests, pixel_counts);
+    tcase_add_test(tests, short_slabs);
     tcase_add_test(tests, many_slabs);
     tcase_add_test(tests, strides);
     tcase_add_test(tests, chains);
