@@ -290,23 +290,24 @@ static inline void accumulate_lines(FLOATV acc[P * NB], const run_pixels *pixels
 
 // acc += all taps. Where no tap falls into padding all are as far from the first one for each pixel; where moreover a row
 // of taps is one stretch of memory, that is read as one tap.
+// found: `address` holds those of the run's only tap or of its first, as it stays for the next block of the same group.
 static inline void accumulate_taps(FLOATV acc[P * NB], const run_pixels *pixels, __global const SRC_T *const panel[NB],
-                                   ulong source, ulong zeros, int4 src_size, int4 taps, int4 stride,
-                                   int4 dilation, idx4_t src_stride, idx_t tap_stride FETCHED)
+                                   ulong address[PARTS * L], bool *found, ulong source, ulong zeros, int4 src_size,
+                                   int4 taps, int4 stride, int4 dilation, idx4_t src_stride, idx_t tap_stride FETCHED)
 {
     const bool inside = MAY_JOIN && all(pixels->inside);
     const bool join = inside && src_stride.w == src_size.w && (dilation.z == 1 || taps.z == 1);
     const int columns = join ? 1 : taps.z, width = join ? src_size.w * taps.z : src_size.w;
     const int tap_count = taps.x * taps.y * columns;
-    ulong address[PARTS * L];
-    bool used = false;
+    const bool finds_each = !inside || (FETCHES && tap_count > 1);
+    bool used = *found;
     idx_t line = 0;
     for (int tap = 0, kd = 0, kh = 0, kw = 0; tap < tap_count; tap++) {
         __global const SRC_T *pixel[P], *weights[NB];
         const int z = kd * DILATION(x), y = kh * DILATION(y), x = kw * DILATION(z);
         idx_t further = z * src_stride.y + y * src_stride.z + x * src_stride.w;
         // What is asked for ahead goes by the addresses of the tap at hand.
-        if ((bool)FETCHES || !inside || tap == 0) {
+        if (finds_each || (tap == 0 && !*found)) {
             used = find_tap(pixels, z, y, x, src_size, src_stride, source, zeros, address);
             further = 0;
         }
@@ -322,6 +323,7 @@ static inline void accumulate_taps(FLOATV acc[P * NB], const run_pixels *pixels,
         kd = kw || kh ? kd : kd + 1;
         line = NEXT_LINE;
     }
+    *found = !finds_each && taps.w == 1;
 }
 
 #define FIND_OPERAND(i) const idx_t at##i = place##i[p] + Y##i##_STEP * c;
@@ -459,6 +461,8 @@ WORK convolve(CONV_ARGUMENTS, const int grid0, const int grid1)
                               pad, src_stride FOR_OPERANDS(PASS_PLACES));
         }
 
+        ulong address[PARTS * L];
+        bool found = false;
         for (int block = first_block; block < end_block; block++) {
             const int group = block / blocks, m = (block - group * blocks) * (V * NB), c = group * dst_size.w + m;
             __global const SRC_T *panel[NB];
@@ -478,8 +482,9 @@ WORK convolve(CONV_ARGUMENTS, const int grid0, const int grid1)
             begin_tile(acc, panel, weight + (weight_offset + group * weight_stride.y), bias + (bias_offset + c),
                        flags.y, m, dst_size.w, weight_stride.z);
             ADD_LINES
-            accumulate_taps(acc, &pixels, panel, (ulong)(src + (src_offset + (idx_t)group * src_size.w)), zeros,
-                            src_size, taps, stride, dilation, src_stride, weight_stride.x PASS_FETCHED);
+            accumulate_taps(acc, &pixels, panel, address, &found,
+                            (ulong)(src + (src_offset + (idx_t)group * src_size.w)), zeros, src_size, taps, stride,
+                            dilation, src_stride, weight_stride.x PASS_FETCHED);
             store_tile(dst, acc, place, pixels.begin, pixels.end, c, dst_size.w - m PASS_SCALARS
                        FOR_OPERANDS(PASS_OPERAND));
         }
