@@ -299,7 +299,7 @@ static inline void accumulate_taps(FLOATV acc[P * NB], const run_pixels *pixels,
     const bool join = inside && src_stride.w == src_size.w && (dilation.z == 1 || taps.z == 1);
     const int columns = join ? 1 : taps.z, width = join ? src_size.w * taps.z : src_size.w;
     const int tap_count = taps.x * taps.y * columns;
-    const bool finds_each = !inside || (FETCHES && tap_count > 1);
+    const bool finds_each = !inside || tap_count > (FETCHES ? 1 : INT_MAX);
     bool used = *found;
     idx_t line = 0;
     for (int tap = 0, kd = 0, kh = 0, kw = 0; tap < tap_count; tap++) {

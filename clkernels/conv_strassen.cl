@@ -325,21 +325,33 @@ static inline void add_fifth(__global float *sums, int height)
     }
 }
 
+// Those of the `most` slabs of a work-item that begin before all pixels end.
+static inline int count_slabs(int most, int first, int tall, int pixels)
+{
+    while (slab_begins(most - 1, first, tall) >= pixels)
+        most--;
+    return most;
+}
+
+#define MULTIPLY_ROWS(height)                                                                                          \
+    multiply(height, slabs + (s * slab_floats + a * block_floats), panel, terms, from < SUMS, sums + (from & 3) * SUM, \
+             sums + to * SUM, ahead PASS_AHEAD)
+#define MULTIPLY_SLAB                                                                                                  \
+    if (SHORT == R || rows.height == R)                                                                                \
+        MULTIPLY_ROWS(R);                                                                                              \
+    else                                                                                                               \
+        MULTIPLY_ROWS(SHORT);
+
 // The range is blocks of NB vectors of both halves, stride.w of them a work-item, by slabs, flags.w a work-item; flags.z:
 // pixels. own: where the memory begins, floats of it for each work-item, slabs that pass by the weights together, those of
 // a work-item that are not short.
 // weight_stride: of a block of the weights, -, of 2 * 16 channels. Terms are a multiple of 32.
-#define MULTIPLY_SLAB(height)                                                                                          \
-    multiply(height, slabs + (s * slab_floats + a * block_floats), panel, terms, from < SUMS, sums + (from & 3) * SUM, \
-             sums + to * SUM, ahead PASS_AHEAD)
 WORK convolve_slabs(__global float *memory, idx4_t own, CONV_ARGUMENTS, const int grid0, const int grid1)
 {
     const int terms = src_size.w / 2, side = ((dst_size.w + 31) / 32) * 16, blocks = (side + V * NB - 1) / (V * NB);
     const int first_block = grid0 * stride.w, end_block = min(first_block + stride.w, blocks);
     const int tall = (int)own.w, first_row = grid1 * slab_begins(flags.w, 0, tall);
-    int slab_count = flags.w;
-    while (slab_begins(slab_count - 1, first_row, tall) >= flags.z)
-        slab_count--;
+    const int slab_count = count_slabs(flags.w, first_row, tall, flags.z);
     const int block_floats = terms * R, slab_floats = 7 * block_floats + SUMS * SUM + PLACES;
     __global float *slabs = memory + (own.x + (grid1 * (idx_t)((blocks + stride.w - 1) / stride.w) + grid0) * own.y);
     for (int slab = 0; slab < slab_count; slab += (int)own.z) {
@@ -377,10 +389,7 @@ WORK convolve_slabs(__global float *memory, idx4_t own, CONV_ARGUMENTS, const in
                                               : FIRST_OPERAND(r % R);
                     FETCH_RESULTS
                     const fetched *ahead = ends < 4 ? &target : &next;
-                    if (SHORT == R || rows.height == R)
-                        MULTIPLY_SLAB(R);
-                    else
-                        MULTIPLY_SLAB(SHORT);
+                    MULTIPLY_SLAB
                     if (rows.whole && i == 5)
                         add_fifth(sums, rows.height);
                     if (ends < 4)
