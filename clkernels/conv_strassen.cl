@@ -13,7 +13,7 @@
 // gpu: never
 // Defines: those of conv.clh, where P are the rows of half a slab, and
 //   NB          vectors of channels that are multiplied at once
-//   SHORT       rows of half a short slab, if there are any; fewer than P
+//   SHORT       rows of half a short slab, if there may be any; fewer than P
 // check: -DT_SRC=F32 -DT_BIAS=F32 -DT_DST=F32 -DV=16 -DP=7 -DNB=4
 // check: -DT_SRC=F32 -DT_BIAS=F32 -DT_DST=F32 -DV=8 -DP=6 -DNB=2 -DINDEX64 -DCAN_FETCH
 // check: -DT_SRC=F32 -DT_BIAS=F32 -DT_DST=F32 -DV=8 -DP=6 -DNB=2 -DSHORT=4 -DCAN_FETCH

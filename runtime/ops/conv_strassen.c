@@ -265,7 +265,7 @@ rnl_status rnl_conv_strassen_append(rnl_step_list *list, const char *name, const
     rnl_step_begin(&step, list, name, problem.index64);
     rnl_conv_add_defines(&step, &problem, &tile);
     rnl_step_define(&step, "NB=%lld", (long long)plan.block->vectors);
-    if (plan.short_slabs > 0)
+    if (plan.block->short_rows < plan.block->rows) /* there may be none: one program does for all numbers of pixels */
         rnl_step_define(&step, "SHORT=%lld", (long long)plan.block->short_rows);
     add_own(&step, &problem, &plan);
     rnl_conv_add_arguments(&step, &problem, false, plan.pixels, plan.tall_slabs + plan.short_slabs, plan.share_blocks);

@@ -55,8 +55,7 @@ START_TEST(short_slabs)
     const int64_t units = rnl_device_units(op_device());
     op_device()->vector_width = 8;
     for (int64_t less = 0; less < (op_small() ? 1 : 3); ++less)
-        run(1, 32, 32, 20 * units - less, 1,
-            (conv_case){.bias = less % 2, .chain = less == 2 ? CONV_CHAIN_ALL : 0, .define = "-DSHORT=4"});
+        run(1, 32, 32, 20 * units - less, 1, (conv_case){.bias = less % 2, .chain = less == 2 ? CONV_CHAIN_ALL : 0});
     for (int64_t pixels = 18; pixels < (op_small() ? 18 : 70); ++pixels)
         run(1, 32, 70, pixels, 1, (conv_case){.bias = pixels % 2, .slices = pixels % 3 == 0});
     op_device()->vector_width = width;

@@ -32,7 +32,6 @@ typedef struct conv_case {
     bool strassen;                            /* … for Strassen's algorithm */
     int64_t amx;                              /* … for matrix tiles, in so many parts */
     const char *implementation;               /* that is expected, but for emulated devices; NULL: any */
-    const char *define;                       /* that its program has; NULL: any */
 } conv_case;
 
 void conv_case_run(const conv_case *test);
