@@ -12,8 +12,7 @@
 #define LARGE_TABLE ((size_t)8 << 20) /* bytes, whose pages are large ones */
 #define LARGE_PAGE ((size_t)2 << 20)
 #define EXPECTED_TOGETHER ((size_t)8 << 20) /* bytes that are made ready in one call */
-/* For a large page: 0.5 ms are usual, 3 where a virtual machine's host has to find it first, 5 where it has to be made.
- */
+/* Of a large page: 0.5 ms are usual, 3 where a virtual machine's host finds it first, 5 where it has to be made. */
 #define SLOW_NS 4000000u
 
 static atomic_ullong allocations_to_failure; /* 0: none is to fail */

@@ -107,12 +107,12 @@ static void choose_shares(const rnl_device *device, const rnl_conv_problem *prob
     const int64_t most_short = plan->block->short_rows < plan->block->rows ? MOST_SHORT : 0;
     const int64_t slabs = rnl_divide_up(plan->pixels, slab);
     strassen_plan best = {0}, it = *plan;
-    for (int64_t i = 1; i <= it.channel_blocks && i <= most; ++i)
+    for (int64_t i = 1; i <= it.channel_blocks && i <= most; ++i) {
+        it.share_blocks = rnl_divide_up(it.channel_blocks, i);
+        it.block_items = rnl_divide_up(it.channel_blocks, it.share_blocks);
         for (int64_t j = 1; j <= slabs && j <= most; ++j)
             for (it.short_slabs = 0; it.short_slabs <= most_short; ++it.short_slabs) {
                 const int64_t left = rnl_divide_up(it.pixels, j) - 2 * it.short_slabs * it.block->short_rows;
-                it.share_blocks = rnl_divide_up(it.channel_blocks, i);
-                it.block_items = rnl_divide_up(it.channel_blocks, it.share_blocks);
                 it.tall_slabs = left > 0 ? rnl_divide_up(left, slab) : 0;
                 it.slab_items = rnl_divide_up(it.pixels, item_pixels(&it));
                 it.cost = item_cost(costs_of(device), problem, &it) *
@@ -120,6 +120,7 @@ static void choose_shares(const rnl_device *device, const rnl_conv_problem *prob
                 if (!best.block || it.cost < 0.98 * best.cost)
                     best = it;
             }
+    }
     *plan = best;
 }
 
