@@ -468,7 +468,7 @@ WORK convolve(CONV_ARGUMENTS, const int grid0, const int grid1)
             __global const SRC_T *panel[NB];
             FLOATV acc[P * NB];
 #if FETCHES
-            const ulong ahead = block == first_block ? next_run : 0;
+            const ulong ahead = block == first_block && run + 1 < end_run ? next_run : 0;
             const int channel = c;
 #elif defined(FETCHES_NEXT)
             next_weights part = {0}, *next = &part;

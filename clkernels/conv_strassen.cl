@@ -54,7 +54,8 @@ typedef FLOATV loose_vector __attribute__((aligned(4)));
 #define FETCH(row, floats)
 #endif
 // The next block of weights, which comes from memory, is asked for while several slabs pass by this one, a part by each of
-// them; a single slab asks for what is near.
+// them; a single slab asks for what is near. After the last one comes the first again: where there is no memory, asking
+// for it takes as long as 200 instructions.
 #if V >= 8 && defined(CAN_FETCH)
 #define NEAR 512 // floats
 #define AHEAD , __global const SRC_T *later, int pace
@@ -63,7 +64,8 @@ typedef FLOATV loose_vector __attribute__((aligned(4)));
 #define FIND_LATER                                                                                                     \
     const int pace = (V * NB + count - 1) / count;                                                                     \
     const idx_t following = i < 6 ? weight_at(m, weight_stride.z) + (i + 1) * weight_stride.x                          \
-                                  : weight_at(m + V * NB, weight_stride.z);                                            \
+                                  : weight_at((block + 1 < end_block ? block + 1 : first_block) * (V * NB),            \
+                                              weight_stride.z);                                                        \
     __global const SRC_T *later = count == 1 ? panel[0] + NEAR : weight + (weight_offset + following);
 #else
 #define AHEAD
@@ -74,7 +76,7 @@ typedef FLOATV loose_vector __attribute__((aligned(4)));
 // With 16 registers rows of a slab, and where results go, are asked for outside of the loop over terms, which has no register
 // left.
 #if V == 8 && defined(CAN_FETCH)
-#define FETCH_NEXT(row) __builtin_prefetch((row) + 2 * terms), __builtin_prefetch((row) + 3 * terms);
+#define FETCH_NEXT(row) __builtin_prefetch((row) + next), __builtin_prefetch((row) + next + terms);
 #define FETCH_RESULTS                                                                                                  \
     if (ends < 4) {                                                                                                    \
         for (int r = 0; r < rows.height; r++)                                                                          \
@@ -127,8 +129,10 @@ static inline pixel_place next_pixel(pixel_place at, int4 dst_size)
     ((idx_t)(at).n * src_stride.x + (idx_t)(at).d * stride.x * src_stride.y +                                          \
      (idx_t)(at).h * stride.y * src_stride.z + (idx_t)(at).w * stride.z * src_stride.w)
 
-// One row of the upper half and one of the lower: a11, a12, s2, s3, a22, s1 and s4, as the products take them.
-static inline void copy_rows(__global const SRC_T *upper, __global const SRC_T *lower, int terms, __global float *to)
+// One row of the upper half and one of the lower: a11, a12, s2, s3, a22, s1 and s4, as the products take them. next: floats
+// to the rows that follow.
+static inline void copy_rows(__global const SRC_T *upper, __global const SRC_T *lower, int terms, int next,
+                             __global float *to)
 {
     const int block = terms * R;
     for (int c = 0; c < terms; c += V) {
@@ -284,7 +288,7 @@ static inline void copy_slab(__global const SRC_T *src, slab_rows rows, int term
 {
     pixel_place upper = find_pixel(rows.first, dst_size), lower = find_pixel(rows.lower, dst_size);
     for (int r = 0; r < rows.height; r++) {
-        copy_rows(src + SOURCE_AT(upper), src + SOURCE_AT(lower), terms, to + r * 16);
+        copy_rows(src + SOURCE_AT(upper), src + SOURCE_AT(lower), terms, r + 1 < rows.height ? 2 * terms : 0, to + r * 16);
         upper = next_pixel(upper, dst_size);
         lower = next_pixel(lower, dst_size);
     }

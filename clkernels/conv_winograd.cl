@@ -138,10 +138,18 @@ static inline void turn_tile(__global const SRC_T *pixel[MATRICES], int channels
 #if V == 8 && defined(CAN_FETCH)
 #define AHEAD , __global const float *const ahead[2], int pace
 #define PASS_AHEAD , ahead, pace
+#define LAST_PANEL ((dst_size.w - 1) & ~(V - 1))
+// Behind a block's last matrix comes the next block's first one; behind the last block there need not be any memory, and
+// asking for what is not there takes as long as 200 instructions.
 #define FIND_AHEAD                                                                                                     \
     const int passes = (count + R - 1) / R, pace = (15 + passes) / passes;                                             \
-    const idx_t next = pace == 16 ? NEAR : weight_stride.x + s * pieces * pace * 16;                                   \
-    __global const float *const ahead[2] = {panel[0] + next, panel[NB - 1] + next};
+    const int later = i + 1 < MATRICES ? m : (block + 1 < end_block ? block + 1 : first_block) * (V * NB);             \
+    __global const float *const of_later =                                                                             \
+        weights + ((i + 1 < MATRICES ? i + 1 : 0) * weight_stride.x + s * pieces * pace * 16);                         \
+    __global const float *const ahead[2] = {                                                                           \
+        pace == 16 ? panel[0] + NEAR : of_later + weight_at(min(later, LAST_PANEL), weight_stride.z),                  \
+        pace == 16 ? panel[NB - 1] + NEAR                                                                              \
+                   : of_later + weight_at(min(later + (NB - 1) * V, LAST_PANEL), weight_stride.z)};
 #if NB > 2
 #define FETCH_AHEAD                                                                                                    \
     for (int i = piece * pace; pace < 16 && i < (piece + 1) * pace; i++) {                                             \

@@ -209,7 +209,8 @@ WORK multiply_share(GEMM_ARGUMENTS, const idx_t grid0, const idx_t grid1)
                         __global float *sums = memory_of + PRODUCTS * block_floats;
                         multiply(left, right, part, sum,
                                  s + 1 < count ? left + slab_floats : own + min(p + 1, PRODUCTS - 1) * block_floats,
-                                 right + right_floats + s * (part / W * FAR));
+                                 p + 1 < PRODUCTS || block + 1 < end_block ? right + right_floats + s * (part / W * FAR)
+                                                                           : right);
                         const int at = add_up_levels(sum, p, sums);
                         if (at < 0)
                             continue;

@@ -120,7 +120,7 @@ static inline void accumulate(madd_uints *sums, const run_pixels *runs, int run_
             add_chunk(sums + (block - first_block) * MADD_SUMS, step, runs, wide, run_count,
                       WEIGHTS(block) + first * PANEL,
                       block + 1 < end_block ? WEIGHTS(block + 1) + first * PANEL
-                                            : WEIGHTS(first_block) + (first + count) * PANEL,
+                                            : WEIGHTS(first_block) + (first + count < all ? first + count : 0) * PANEL,
                       count);
     }
 }

@@ -162,6 +162,7 @@ static inline void multiply(UINTS *sum, __global const uchar *const rows[R], int
     wide_rows wide;
     for (int i = 0; i < blocks * MADD_SUMS; i++)
         sums[i] = 0;
+    __global const int *const first_chunk = b;
     for (idx_t k = 0; k < depth; k += 4 * MADD_CHUNK) {
         const int count = (int)min(depth - k, (idx_t)(4 * MADD_CHUNK)), whole = count / 4;
         for (int r = 0; r < R; r++) {
@@ -174,9 +175,10 @@ static inline void multiply(UINTS *sum, __global const uchar *const rows[R], int
 #ifdef FIP
         find_own_products(&wide, (count + 3) / 4);
 #endif
+        __global const int *later = k + count < depth ? b + MADD_CHUNK * PANEL : first_chunk;
         for (int block = 0; block < blocks; block++)
             add_chunk(sums + block * MADD_SUMS, &wide, first_row, b + PLACE_OF(block),
-                      block + 1 < blocks ? b + PLACE_OF(block + 1) : b + MADD_CHUNK * PANEL, (count + 3) / 4);
+                      block + 1 < blocks ? b + PLACE_OF(block + 1) : later, (count + 3) / 4);
         b += MADD_CHUNK * PANEL;
     }
     for (int block = 0; block < blocks; block++)

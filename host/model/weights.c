@@ -13,8 +13,19 @@
 /* Weights share blocks: fewer objects for the driver. A large weight has one to itself. */
 #define BLOCK_BYTES ((size_t)16 << 20)
 #define LARGE_BYTES ((size_t)4 << 20)
+/*
+ * Kernels for CPUs ask the cache for weights that are this far ahead, also at the end of a block. Memory that is not
+ * there, or has not been written yet, takes as long to ask for as 200 instructions.
+ */
+#define ASKED_AHEAD_BYTES ((size_t)4 << 10)
 /* Of the constants that the first plan has no use for, others will want few. */
 #define LATER_BYTES ((size_t)256 << 10)
+
+/* None where a checker is to see who reads behind a weight. */
+size_t rnl_weights_ahead_bytes(const rnl_weights *weights)
+{
+    return weights->device->maps_in_place && !rnl_arena_is_off() ? ASKED_AHEAD_BYTES : 0;
+}
 
 static size_t count_constants(const rnl_graph *graph, const rnl_host_tensor *const *constants)
 {
@@ -154,7 +165,7 @@ static bool find_room(rnl_weights *weights, rnl_weight *weight, size_t align)
     for (size_t i = weights->ready_blocks; i < weights->block_count; i++) {
         const rnl_weight_block *block = &weights->blocks[i];
         size_t size = block->size_bytes, at = rnl_align_up(block->used_bytes, align);
-        if (block->is_mapped || at > size || size - at < weight->size_bytes)
+        if (block->is_mapped || at > size || size - at < weight->size_bytes + rnl_weights_ahead_bytes(weights))
             continue;
         weight->block = (uint32_t)i;
         weight->offset_bytes = at;
@@ -172,8 +183,9 @@ static rnl_status find_place(rnl_weights *weights, rnl_weight *weight)
     if (!alone && find_room(weights, weight, align))
         return RNL_OK;
     size_t wanted = weights->expected_bytes < BLOCK_BYTES ? weights->expected_bytes : BLOCK_BYTES;
-    rnl_status status = add_block(weights, alone || wanted < bytes ? bytes : wanted);
-    if (status == RNL_RESOURCE_EXHAUSTED && !alone && wanted > bytes)
+    wanted = (alone || wanted < bytes ? bytes : wanted) + rnl_weights_ahead_bytes(weights);
+    rnl_status status = add_block(weights, wanted);
+    if (status == RNL_RESOURCE_EXHAUSTED && wanted > bytes)
         status = add_block(weights, bytes);
     TRY(status);
     weight->block = (uint32_t)(weights->block_count - 1);

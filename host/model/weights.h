@@ -100,6 +100,8 @@ typedef struct rnl_weight_place {
 RNL_NODISCARD rnl_status rnl_weights_init(rnl_weights *weights, rnl_device *device, const rnl_graph *graph,
                                           const rnl_host_tensor *const *constants, bool stay_on_host);
 void rnl_weights_free(rnl_weights *weights);
+/* Bytes behind what a block is used for that its commands ask the cache for. */
+size_t rnl_weights_ahead_bytes(const rnl_weights *weights);
 
 /* True when there is a weight of this key. Any thread. */
 bool rnl_weights_has(rnl_weights *weights, const rnl_weight_key *key);

@@ -219,6 +219,13 @@ static void run_jobs(job_list *list)
         pthread_join(threads[i], NULL);
 }
 
+/* What is asked for ahead has to be there: memory that nobody has written is not. */
+static void write_end(const rnl_weights *weights, const rnl_weight_block *block)
+{
+    const size_t left = block->size_bytes - block->used_bytes, ahead = rnl_weights_ahead_bytes(weights);
+    memset((unsigned char *)block->host + block->used_bytes, 0, left < ahead ? left : ahead);
+}
+
 static rnl_status fill_in_place(rnl_weights *weights, job_list *list)
 {
     rnl_status status = RNL_OK;
@@ -226,6 +233,7 @@ static rnl_status fill_in_place(rnl_weights *weights, job_list *list)
         if (!weights->blocks[i].is_mapped) {
             GOTO(rnl_buffer_map(weights->stream, weights->blocks[i].buffer, &weights->blocks[i].host));
             rnl_memory_prefer_large_pages(weights->blocks[i].host, weights->blocks[i].used_bytes);
+            write_end(weights, &weights->blocks[i]);
         }
     run_jobs(list);
 done:

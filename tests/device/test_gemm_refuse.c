@@ -22,6 +22,7 @@ static rnl_gemm_desc square(void)
 static void refuse(rnl_status expected, const char *part, const rnl_gemm_desc *desc)
 {
     rnl_gemm *gemm = (rnl_gemm *)&expected;
+    op_looked();
     test_fails(expected, part, rnl_gemm_create(op_device(), desc, &gemm));
     ck_assert_ptr_null(gemm);
 }

@@ -96,6 +96,11 @@ void op_reset(void)
     op_seed(1);
 }
 
+void op_looked(void)
+{
+    bench.looked = true;
+}
+
 void op_expect_at(const char *file, int line, rnl_status expected, rnl_status got)
 {
     const rnl_error *error = rnl_last_error();

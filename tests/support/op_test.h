@@ -33,6 +33,8 @@ TCase *op_case(Suite *suite, const char *name);
  */
 TCase *op_case_as_cpu(Suite *suite, const char *name);
 void op_reset(void);
+/* Something was looked at that no operator of this bench did. */
+void op_looked(void);
 rnl_device *op_device(void);
 const rnl_device_info *op_info(void);
 rnl_step_list *op_list(void);

@@ -347,6 +347,7 @@ rnl_status product_case_try(rnl_device *device, const product_case *given)
     rnl_stream *stream = NULL;
     rnl_gemm *gemm = NULL;
     test.desc.struct_size = sizeof test.desc;
+    op_looked();
     test_ok(rnl_stream_create(device, &stream));
     product_data *data = product_data_create(device, stream, &test);
     rnl_status status = test.once ? RNL_OK : rnl_gemm_create(device, &test.desc, &gemm);
