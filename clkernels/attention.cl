@@ -8,27 +8,28 @@
 //   D, E      elements of a query and key; of a value
 //   W         floats of a vector: 4, 8 or 16
 //   NB        vectors of queries: 1 or 2
-//   R         keys, and elements of a value, that are summed side by side in registers
-//   KEYS      a multiple of R
+//   R         elements of a value that are summed side by side in registers
+//   KEY_ROWS  the same of keys
+//   KEYS      a multiple of KEY_ROWS
 //   BIAS      0: none; 1: the same for all queries of a head; 2: any
 //   PAIRS     factors are rounded to bfloat16 and multiplied in pairs: of elements, and of keys. MODEL: see bf16_pairs.clh
 //   TILES     with PAIRS: the products by matrix tiles; MODEL: see amx.clh, too
 //   INDEX64   see common.clh
-// check: -DD=32 -DE=32 -DW=16 -DNB=2 -DR=8 -DKEYS=64 -DBIAS=1
-// check: -DD=20 -DE=7 -DW=8 -DNB=1 -DR=4 -DKEYS=16 -DBIAS=2 -DINDEX64
-// check: -DD=32 -DE=32 -DW=16 -DNB=2 -DR=8 -DKEYS=64 -DBIAS=1 -DPAIRS -DMODEL
-// check: -DD=5 -DE=7 -DW=8 -DNB=2 -DR=4 -DKEYS=64 -DBIAS=0 -DPAIRS -DMODEL
-// check: -DD=32 -DE=32 -DW=16 -DNB=2 -DR=8 -DKEYS=64 -DBIAS=1 -DPAIRS -DTILES -DMODEL
-// check: -DD=37 -DE=50 -DW=16 -DNB=1 -DR=8 -DKEYS=64 -DBIAS=2 -DPAIRS -DTILES -DMODEL
-// check: -DD=3 -DE=64 -DW=4 -DNB=2 -DR=4 -DKEYS=32 -DBIAS=0
+// check: -DD=32 -DE=32 -DW=16 -DNB=2 -DR=8 -DKEY_ROWS=8 -DKEYS=64 -DBIAS=1
+// check: -DD=20 -DE=7 -DW=8 -DNB=1 -DR=4 -DKEY_ROWS=6 -DKEYS=66 -DBIAS=2 -DINDEX64
+// check: -DD=32 -DE=32 -DW=16 -DNB=2 -DR=8 -DKEY_ROWS=8 -DKEYS=64 -DBIAS=1 -DPAIRS -DMODEL
+// check: -DD=5 -DE=7 -DW=8 -DNB=2 -DR=4 -DKEY_ROWS=4 -DKEYS=64 -DBIAS=0 -DPAIRS -DMODEL
+// check: -DD=32 -DE=32 -DW=16 -DNB=2 -DR=8 -DKEY_ROWS=8 -DKEYS=64 -DBIAS=1 -DPAIRS -DTILES -DMODEL
+// check: -DD=37 -DE=50 -DW=16 -DNB=1 -DR=8 -DKEY_ROWS=8 -DKEYS=64 -DBIAS=2 -DPAIRS -DTILES -DMODEL
+// check: -DD=3 -DE=64 -DW=4 -DNB=2 -DR=4 -DKEY_ROWS=4 -DKEYS=32 -DBIAS=0
 #include "common.clh"
 #define V W
 #define T F32
 #include "vectors.clh"
 #define MATH_WIDTH W
 #include "math.clh"
-#if !defined(D) || !defined(E) || !defined(NB) || !defined(R) || !defined(KEYS) || !defined(BIAS)
-#error "attention.cl needs D, E, W, NB, R, KEYS and BIAS"
+#if !defined(D) || !defined(E) || !defined(NB) || !defined(R) || !defined(KEY_ROWS) || !defined(KEYS) || !defined(BIAS)
+#error "attention.cl needs D, E, W, NB, R, KEY_ROWS, KEYS and BIAS"
 #endif
 #define UNROLL _Pragma("unroll")
 #define LOG2_E 1.44269504f
@@ -126,25 +127,25 @@ static inline value_t bias_of(__global const float *bias, const idx_t step, cons
 #define PASS_TILES
 #define RESULTS (E_TILES * R * NB)
 
-// Scores of `count` keys, R rows more or less; the highest of each query, NaN left out.
+// Scores of `count` keys, KEY_ROWS rows more or less; the highest of each query, NaN left out.
 ALWAYS_INLINE void score(const int nb, const factor_t *turned, const factors k, const int count, const mask *bias,
                          value_t *scores, value_t highest[NB])
 {
-    for (int first = 0; first < count; first += R) {
-        factors_at key[R];
-        value_t sum[R * NB];
-        UNROLL for (int r = 0; r < R; r++) key[r] = k.data + min(first + r, count - 1) * k.step;
-        UNROLL for (int i = 0; i < R * NB; i++) sum[i] = 0;
+    for (int first = 0; first < count; first += KEY_ROWS) {
+        factors_at key[KEY_ROWS];
+        value_t sum[KEY_ROWS * NB];
+        UNROLL for (int r = 0; r < KEY_ROWS; r++) key[r] = k.data + min(first + r, count - 1) * k.step;
+        UNROLL for (int i = 0; i < KEY_ROWS * NB; i++) sum[i] = 0;
         for (int d = 0; d < SIZE; d++) {
             factor_t y[NB];
             FOR_VECTORS y[j] = turned[d * NB + j];
-            UNROLL for (int r = 0; r < R; r++)
+            UNROLL for (int r = 0; r < KEY_ROWS; r++)
             {
                 const factor_t x = (factor_t)(key[r][d]);
                 FOR_VECTORS MULTIPLY(sum[r * NB + j], x, y[j]);
             }
         }
-        UNROLL for (int r = 0; r < R; r++)
+        UNROLL for (int r = 0; r < KEY_ROWS; r++)
         {
             FOR_VECTORS
             {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/attention.h"
+#include "base/memory.h"
 #include "ops/amx.h"
 #include "ops/implementation.h"
 #include "ops/instruction.h"
@@ -67,10 +68,13 @@ static bool multiplies_tiles(const rnl_device *device, const rnl_attention_step 
 static void add_defines(rnl_step_builder *step, const rnl_attention_step *a, int64_t width, int64_t vectors, int bias)
 {
     const bool tiles = multiplies_tiles(step->list->device, a, width);
-    rnl_step_define(step, "D=%lld -DE=%lld -DW=%lld -DNB=%lld -DR=%d -DKEYS=%d -DBIAS=%d", (long long)a->query.shape[3],
-                    (long long)a->value.shape[3], (long long)width, (long long)vectors, width == 16 ? 8 : 4, BLOCK_KEYS,
-                    bias);
-    if (tiles || multiplies_pairs(step->list->device, a, width))
+    const bool pairs = tiles || multiplies_pairs(step->list->device, a, width);
+    /* Twelve sums of scores fit in 16 registers; of results, heads of 32 and 64 elements divide better by eight. */
+    const int rows = width == 16 ? 8 : 4, key_rows = width == 8 && !pairs ? 6 : rows;
+    rnl_step_define(step, "D=%lld -DE=%lld -DW=%lld -DNB=%lld -DR=%d -DKEY_ROWS=%d -DKEYS=%d -DBIAS=%d",
+                    (long long)a->query.shape[3], (long long)a->value.shape[3], (long long)width, (long long)vectors,
+                    rows, key_rows, (int)rnl_divide_up(BLOCK_KEYS, key_rows) * key_rows, bias);
+    if (pairs)
         rnl_step_define(step, "PAIRS");
     if (tiles)
         rnl_step_define(step, "TILES");
