@@ -34,7 +34,6 @@
 #define UNROLL _Pragma("unroll")
 #define LOG2_E 1.44269504f
 // Of the NB vectors that there is room for, nb are there, which the compiler knows where all is one function.
-#define ALWAYS_INLINE static inline __attribute__((always_inline))
 #define FOR_VECTORS UNROLL for (int j = 0; j < NB; j++) if (j < nb)
 #define E_TILES ((E + R - 1) / R)
 #define LINES __attribute__((aligned(64))) // of memory
@@ -128,7 +127,7 @@ static inline value_t bias_of(__global const float *bias, const idx_t step, cons
 #define RESULTS (E_TILES * R * NB)
 
 // Scores of `count` keys, KEY_ROWS rows more or less; the highest of each query, NaN left out.
-ALWAYS_INLINE void score(const int nb, const factor_t *turned, const factors k, const int count, const mask *bias,
+INLINE void score(const int nb, const factor_t *turned, const factors k, const int count, const mask *bias,
                          value_t *scores, value_t highest[NB])
 {
     for (int first = 0; first < count; first += KEY_ROWS) {
@@ -157,7 +156,7 @@ ALWAYS_INLINE void score(const int nb, const factor_t *turned, const factors k, 
     }
 }
 
-ALWAYS_INLINE void add_values(const int nb, const factor_t *shares, const factors v, const int count, value_t *result)
+INLINE void add_values(const int nb, const factor_t *shares, const factors v, const int count, value_t *result)
 {
     for (int tile = 0; tile < E_TILES; tile++) {
         factors_at value = v.data;
@@ -180,7 +179,7 @@ ALWAYS_INLINE void add_values(const int nb, const factor_t *shares, const factor
 
 #ifndef PAIRS
 // Scores become their powers of two; their sums.
-ALWAYS_INLINE void weigh(const int nb, value_t *scores, const int count, const value_t highest[NB], value_t total[NB])
+INLINE void weigh(const int nb, value_t *scores, const int count, const value_t highest[NB], value_t total[NB])
 {
     FOR_VECTORS total[j] = 0;
     for (int k = 0; k < count; k++)
@@ -214,7 +213,7 @@ static inline void store_rows(const value_t *result, __global float *dst, const 
 }
 
 // `count` keys more: what was summed so far shrinks when the highest score grows.
-ALWAYS_INLINE void add_block(const int nb, const factor_t *turned, const matrix keys, const matrix values,
+INLINE void add_block(const int nb, const factor_t *turned, const matrix keys, const matrix values,
                              const int count, const mask *bias, const bool first, value_t highest[NB],
                              value_t total[NB], value_t *result TILES_PARAMETER)
 {
@@ -258,7 +257,7 @@ ALWAYS_INLINE void add_block(const int nb, const factor_t *turned, const matrix 
 }
 
 // nb vectors of queries from `first` on; strides of rows are those of dst and query.
-ALWAYS_INLINE void attend(const int nb, const idx_t first, const idx4_t sizes, __global float *dst,
+INLINE void attend(const int nb, const idx_t first, const idx4_t sizes, __global float *dst,
                           const idx_t dst_step, __global const float *query, const idx_t query_step, const matrix keys,
                           const matrix values, mask *bias, const float scale TILES_PARAMETER)
 {

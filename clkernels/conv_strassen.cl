@@ -150,10 +150,8 @@ static inline void copy_rows(__global const SRC_T *upper, __global const SRC_T *
 }
 
 // to = what is at `from`, or 0, + a block of a slab times one of the weights. height: a constant where it is called.
-static inline __attribute__((always_inline)) void multiply(const int height, __global const float *slab,
-                                                           __global const SRC_T *const weight[NB], int terms, bool adds,
-                                                           __global const float *from, __global float *to,
-                                                           const fetched *ahead AHEAD)
+INLINE void multiply(const int height, __global const float *slab, __global const SRC_T *const weight[NB], int terms,
+                     bool adds, __global const float *from, __global float *to, const fetched *ahead AHEAD)
 {
     FLOATV acc[R * NB];
 #pragma unroll
