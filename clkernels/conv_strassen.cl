@@ -281,12 +281,13 @@ static inline slab_rows find_rows(int slab, int first, int tall, int pixels)
     return rows;
 }
 
-static inline void copy_slab(__global const SRC_T *src, slab_rows rows, int terms, int4 dst_size, idx4_t src_stride,
-                             int4 stride, __global float *to)
+static inline void copy_slab(__global const SRC_T *src, slab_rows rows, bool is_last, int terms, int4 dst_size,
+                             idx4_t src_stride, int4 stride, __global float *to)
 {
     pixel_place upper = find_pixel(rows.first, dst_size), lower = find_pixel(rows.lower, dst_size);
     for (int r = 0; r < rows.height; r++) {
-        copy_rows(src + SOURCE_AT(upper), src + SOURCE_AT(lower), terms, r + 1 < rows.height ? 2 * terms : 0, to + r * 16);
+        copy_rows(src + SOURCE_AT(upper), src + SOURCE_AT(lower), terms, is_last && r + 1 == rows.height ? 0 : 2 * terms,
+                  to + r * 16);
         upper = next_pixel(upper, dst_size);
         lower = next_pixel(lower, dst_size);
     }
@@ -361,7 +362,7 @@ WORK convolve_slabs(__global float *memory, idx4_t own, CONV_ARGUMENTS, const in
         for (int s = 0; s < count; s++) {
             const slab_rows rows = find_rows(slab + s, first_row, tall, flags.z);
             __global float *to = slabs + s * slab_floats;
-            copy_slab(src + src_offset, rows, terms, dst_size, src_stride, stride, to);
+            copy_slab(src + src_offset, rows, slab + s + 1 == slab_count, terms, dst_size, src_stride, stride, to);
             find_places((__global idx_t *)(to + (slab_floats - PLACES)), rows, dst_size, dst_offset,
                         dst_stride FOR_OPERANDS(PASS_STRIDES));
         }
