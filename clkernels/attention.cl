@@ -128,7 +128,7 @@ static inline value_t bias_of(__global const float *bias, const idx_t step, cons
 
 // Scores of `count` keys, KEY_ROWS rows more or less; the highest of each query, NaN left out.
 INLINE void score(const int nb, const factor_t *turned, const factors k, const int count, const mask *bias,
-                         value_t *scores, value_t highest[NB])
+                  value_t *scores, value_t highest[NB])
 {
     for (int first = 0; first < count; first += KEY_ROWS) {
         factors_at key[KEY_ROWS];
@@ -214,8 +214,8 @@ static inline void store_rows(const value_t *result, __global float *dst, const 
 
 // `count` keys more: what was summed so far shrinks when the highest score grows.
 INLINE void add_block(const int nb, const factor_t *turned, const matrix keys, const matrix values,
-                             const int count, const mask *bias, const bool first, value_t highest[NB],
-                             value_t total[NB], value_t *result TILES_PARAMETER)
+                      const int count, const mask *bias, const bool first, value_t highest[NB],
+                      value_t total[NB], value_t *result TILES_PARAMETER)
 {
     value_t scores[KEYS * NB], now[NB], sum[NB], safe[NB];
     FOR_VECTORS now[j] = highest[j];
@@ -258,8 +258,8 @@ INLINE void add_block(const int nb, const factor_t *turned, const matrix keys, c
 
 // nb vectors of queries from `first` on; strides of rows are those of dst and query.
 INLINE void attend(const int nb, const idx_t first, const idx4_t sizes, __global float *dst,
-                          const idx_t dst_step, __global const float *query, const idx_t query_step, const matrix keys,
-                          const matrix values, mask *bias, const float scale TILES_PARAMETER)
+                   const idx_t dst_step, __global const float *query, const idx_t query_step, const matrix keys,
+                   const matrix values, mask *bias, const float scale TILES_PARAMETER)
 {
     value_t elements[D], result[RESULTS], highest[NB], total[NB];
     factor_t turned[SIZE * NB];

@@ -131,6 +131,7 @@ static inline void turn_tile(__global const SRC_T *pixel[MATRICES], int channels
     }
 }
 
+#define LAST_VECTOR ((dst_size.w - 1) & ~(V - 1)) // of channels
 // Weights come from memory: where several slabs pass by a matrix of them, the next one is asked for meanwhile, a part by each
 // slab, and a single slab asks for what is near. ahead: of the first and the last panel; pace: sixteenths of it for this slab.
 // With 16 registers an instruction a step is all that costs less than it hides.
@@ -138,7 +139,6 @@ static inline void turn_tile(__global const SRC_T *pixel[MATRICES], int channels
 #if V == 8 && defined(CAN_FETCH)
 #define AHEAD , __global const float *const ahead[2], int pace
 #define PASS_AHEAD , ahead, pace
-#define LAST_PANEL ((dst_size.w - 1) & ~(V - 1))
 // Behind a block's last matrix comes the next block's first one; behind the last block there need not be any memory, and
 // asking for what is not there takes as long as 200 instructions.
 #define FIND_AHEAD                                                                                                     \
@@ -147,9 +147,9 @@ static inline void turn_tile(__global const SRC_T *pixel[MATRICES], int channels
     __global const float *const of_later =                                                                             \
         weights + ((i + 1 < MATRICES ? i + 1 : 0) * weight_stride.x + s * pieces * pace * 16);                         \
     __global const float *const ahead[2] = {                                                                           \
-        pace == 16 ? panel[0] + NEAR : of_later + weight_at(min(later, LAST_PANEL), weight_stride.z),                  \
+        pace == 16 ? panel[0] + NEAR : of_later + weight_at(min(later, LAST_VECTOR), weight_stride.z),                 \
         pace == 16 ? panel[NB - 1] + NEAR                                                                              \
-                   : of_later + weight_at(min(later + (NB - 1) * V, LAST_PANEL), weight_stride.z)};
+                   : of_later + weight_at(min(later + (NB - 1) * V, LAST_VECTOR), weight_stride.z)};
 #if NB > 2
 #define FETCH_AHEAD                                                                                                    \
     for (int i = piece * pace; pace < 16 && i < (piece + 1) * pace; i++) {                                             \
@@ -301,7 +301,7 @@ WORK convolve_slabs(__global float *memory, idx4_t own, CONV_ARGUMENTS, const in
                 __global const float *panel[NB];
 #pragma unroll
                 for (int j = 0; j < NB; j++)
-                    panel[j] = weights + (weight_at(min(m + j * V, (dst_size.w - 1) & ~(V - 1)), weight_stride.z) +
+                    panel[j] = weights + (weight_at(min(m + j * V, LAST_VECTOR), weight_stride.z) +
                                           i * weight_stride.x);
                 for (int s = 0; s * R < count; s++) {
                     FIND_AHEAD

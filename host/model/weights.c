@@ -162,10 +162,11 @@ static rnl_status map_block(rnl_weights *weights, const rnl_host_tensor *tensor,
 /* The rest of a block that is not filled yet; false when the weight needs a new one. */
 static bool find_room(rnl_weights *weights, rnl_weight *weight, size_t align)
 {
+    const size_t needed = weight->size_bytes + rnl_weights_ahead_bytes(weights); /* of a small weight */
     for (size_t i = weights->ready_blocks; i < weights->block_count; i++) {
         const rnl_weight_block *block = &weights->blocks[i];
         size_t size = block->size_bytes, at = rnl_align_up(block->used_bytes, align);
-        if (block->is_mapped || at > size || size - at < weight->size_bytes + rnl_weights_ahead_bytes(weights))
+        if (block->is_mapped || at > size || size - at < needed)
             continue;
         weight->block = (uint32_t)i;
         weight->offset_bytes = at;
@@ -183,7 +184,8 @@ static rnl_status find_place(rnl_weights *weights, rnl_weight *weight)
     if (!alone && find_room(weights, weight, align))
         return RNL_OK;
     size_t wanted = weights->expected_bytes < BLOCK_BYTES ? weights->expected_bytes : BLOCK_BYTES;
-    wanted = (alone || wanted < bytes ? bytes : wanted) + rnl_weights_ahead_bytes(weights);
+    wanted = alone || wanted < bytes ? bytes : wanted;
+    wanted = rnl_size_add(wanted, rnl_weights_ahead_bytes(weights), &wanted) ? wanted : bytes;
     rnl_status status = add_block(weights, wanted);
     if (status == RNL_RESOURCE_EXHAUSTED && wanted > bytes)
         status = add_block(weights, bytes);

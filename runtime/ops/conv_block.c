@@ -65,7 +65,8 @@ bool rnl_conv_block_loses(const rnl_device *device, const rnl_conv_block_shape *
 /*
  * Where vectors are multiplied in halves (AMD before Zen 2) a product by itself is at the peak, too, if what lies
  * before it stays in a cache. A block loses its advantage to copying an image that it does not compute, or to rows for
- * 5x5 taps that a second cache of 512 KiB does not hold: 0.94 to 0.98 of its time, as measured with 32 to 480 channels.
+ * 5x5 taps that fill a second cache of 512 KiB: apart 0.94 to 0.98 of its time with 64 to 480 channels; with 32, 1.03
+ * on one thread and 0.75 on two.
  */
 static bool is_faster_apart(const rnl_conv_block_shape *shape, const rnl_conv_block_plan *plan)
 {
