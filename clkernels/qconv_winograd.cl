@@ -109,11 +109,11 @@ static __attribute__((noinline)) void multiply(__global int *product, __global c
     for (int first = 0; first < pairs; first += 16, x += PIECE)
 #ifdef FIP
         for (int c = 0; c < 8; c++) {
-            __global const madd_uints *even = (__global const madd_uints *)(y + (first + c) * BLOCK);
-            __global const madd_uints *odd = (__global const madd_uints *)(y + (first + c + 8) * BLOCK);
+            __global const int *even = y + (first + c) * BLOCK, *odd = even + 8 * BLOCK;
 #pragma unroll
             for (int r = 0; r < R; r++)
-                FIP_ROW2(sum + 2 * r, x[r * 16 + c], x[r * 16 + c + 8], even[0], odd[0], even[1], odd[1]);
+                FIP_ROW2(sum + 2 * r, x[r * 16 + c], x[r * 16 + c + 8], MADD_AT(even), MADD_AT(odd), MADD_AT(even + MADD),
+                         MADD_AT(odd + MADD));
         }
 #else
         for (int c = 0, count = min(16, pairs - first); c < count; c++, y += BLOCK) {
