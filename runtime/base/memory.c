@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/memory.h"
-
+#include "base/clock.h"
 #include "base/status.h"
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 
 #define LARGE_TABLE ((size_t)8 << 20) /* bytes, whose pages are large ones */
@@ -179,22 +178,15 @@ void rnl_memory_prefer_large_pages(void *memory, size_t size_bytes)
 }
 
 #ifdef MADV_POPULATE_WRITE /* new with Linux 5.14 */
-static uint64_t thread_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 /* A system without large pages at hand moves others' small ones together first, in the thread that asks, which takes
  * ten times as long as small ones would: nobody asks again then. */
 static void populate(uintptr_t first, size_t size_bytes)
 {
     if (atomic_load(&large_pages_are_scarce))
         (void)madvise((void *)first, size_bytes, MADV_NOHUGEPAGE);
-    const uint64_t begin = thread_ns();
+    const uint64_t begin = rnl_clock_thread_ns();
     (void)madvise((void *)first, size_bytes, MADV_POPULATE_WRITE);
-    if (size_bytes >= LARGE_PAGE && thread_ns() - begin > (uint64_t)size_bytes * SLOW_NS / LARGE_PAGE)
+    if (size_bytes >= LARGE_PAGE && rnl_clock_thread_ns() - begin > (uint64_t)size_bytes * SLOW_NS / LARGE_PAGE)
         atomic_store(&large_pages_are_scarce, true);
 }
 #endif

@@ -10,7 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define READ_NS 60000000u /* building a program that the driver finds on its disk takes less */
+/* Of the thread that builds: a program that the driver finds on its disk takes it 8 to 12 ms on a Zen 5, the smallest
+ * of others 43. */
+#define READ_NS 30000000u
 
 static rnl_compile_arg kind_of(const rnl_step *step, uint32_t slot)
 {
@@ -60,9 +62,10 @@ static void add_kernels(rnl_compile_job *job, const rnl_step_list *list)
 static rnl_status build_here(rnl_program *program, rnl_compiled_fn compiled, void *user, bool *out_is_new)
 {
     const bool was_built = rnl_program_is_built(program);
-    const uint64_t begin = rnl_clock_ns();
+    const uint64_t begin = rnl_clock_thread_ns();
     TRY(compiled(user, program));
-    *out_is_new = !was_built && program->file && !rnl_program_from_cache(program) && rnl_clock_ns() - begin > READ_NS;
+    *out_is_new =
+        !was_built && program->file && !rnl_program_from_cache(program) && rnl_clock_thread_ns() - begin > READ_NS;
     return RNL_OK;
 }
 

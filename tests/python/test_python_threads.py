@@ -103,11 +103,14 @@ class ThreadsTest(unittest.TestCase):
         async def impatient():
             task = asyncio.ensure_future(self.slow.run_async(None, {"x": self.slow_x}))
             await asyncio.sleep(self.seconds / 4)
+            if task.done():  # something else held this thread up
+                return False
             task.cancel()
             with self.assertRaises(asyncio.CancelledError):
                 await task
+            return True
 
-        asyncio.run(impatient())
+        self.assertTrue(any(asyncio.run(impatient()) for attempt in range(20)))
         self.works()
 
     def test_cancel(self):
