@@ -87,7 +87,20 @@
 
 // One channel: the fewer factors first, which stay in registers while the others pass. The compiler keeps this order, and
 // 12 sums, 4 vectors of weights and a pixel are more than 16 registers: a sum in memory takes twice the time of a product.
-#if NB > P && P > 1
+#if defined(MULTIPLY_AT) && P * NB + NB + 1 > 32 && NB > 1
+#define ADD_CHANNEL(PIXEL)                                                                                             \
+    FACTORV w[NB - 1];                                                                                                 \
+    _Pragma("unroll") for (int j = 0; j < NB - 1; j++) w[j] = LOAD_WEIGHTS(weight[j], c * 16);                         \
+    _Pragma("unroll") for (int p = 0; p < P; p++)                                                                      \
+    {                                                                                                                  \
+        const FACTORV x = LOAD_PIXEL(PIXEL(p), c);                                                                     \
+        _Pragma("unroll") for (int j = 0; j < NB - 1; j++) MULTIPLY_HERE(acc[p * NB + j], x, w[j]);                    \
+        if (sizeof(WEIGHT_T) == sizeof(float))                                                                         \
+            MULTIPLY_AT(acc[p * NB + NB - 1], x, weight[NB - 1] + c * 16);                                             \
+        else                                                                                                           \
+            MULTIPLY_HERE(acc[p * NB + NB - 1], x, LOAD_WEIGHTS(weight[NB - 1], c * 16));                              \
+    }
+#elif NB > P && P > 1
 #define ADD_CHANNEL(PIXEL)                                                                                             \
     FACTORV x[P];                                                                                                      \
     _Pragma("unroll") for (int p = 0; p < P; p++) x[p] = LOAD_PIXEL(PIXEL(p), c);                                      \
@@ -242,23 +255,7 @@ static inline bool find_tap(const run_pixels *pixels, int z, int y, int x, int4 
 
 #ifdef LINE
 #define NEXT_PIXEL(p) pixel + (p)*STEP
-#if defined(MULTIPLY_AT) && P * NB + NB + 1 > 32 && NB > 1
-// Here nothing but factors is loaded, and there is time to load the last weights for each product.
-#define ADD_NUMBER                                                                                                     \
-    FACTORV w[NB - 1];                                                                                                 \
-    _Pragma("unroll") for (int j = 0; j < NB - 1; j++) w[j] = LOAD_WEIGHTS(weight[j], c * 16);                         \
-    _Pragma("unroll") for (int p = 0; p < P; p++)                                                                      \
-    {                                                                                                                  \
-        const FACTORV x = LOAD_PIXEL(NEXT_PIXEL(p), c);                                                                \
-        _Pragma("unroll") for (int j = 0; j < NB - 1; j++) MULTIPLY_HERE(acc[p * NB + j], x, w[j]);                    \
-        if (sizeof(WEIGHT_T) == sizeof(float))                                                                         \
-            MULTIPLY_AT(acc[p * NB + NB - 1], x, weight[NB - 1] + c * 16);                                             \
-        else                                                                                                           \
-            MULTIPLY_HERE(acc[p * NB + NB - 1], x, LOAD_WEIGHTS(weight[NB - 1], c * 16));                              \
-    }
-#else
 #define ADD_NUMBER ADD_CHANNEL(NEXT_PIXEL)
-#endif
 // acc += all taps of P pixels that lie beside each other, all of whose taps read the image.
 static inline void accumulate_lines(FLOATV acc[P * NB], const run_pixels *pixels, __global const WEIGHT_T *const panel[NB],
                                     __global const SRC_T *source, int4 taps, int4 dilation, idx4_t src_stride)
