@@ -134,17 +134,7 @@ static inline void fill_rows(const block_shape *shape, __global const SRC_T *src
         }
         begin_tile(acc, panel, weight, bias + channel, has_bias, channel, shape->hidden, panel_stride);
         for (int c = 0; c < shape->channels; c++) {
-            FACTORV w[NB];
-#pragma unroll
-            for (int j = 0; j < NB; j++)
-                w[j] = LOAD_WEIGHTS(panel[j], c * 16);
-#pragma unroll
-            for (int p = 0; p < P; p++) {
-                const FACTORV x = LOAD_PIXEL(pixel[p], c);
-#pragma unroll
-                for (int j = 0; j < NB; j++)
-                    MULTIPLY(acc[p * NB + j], x, w[j]);
-            }
+            ADD_CHANNEL(OWN_PIXEL, panel)
         }
 #pragma unroll
         for (int p = 0; p < P; p++)

@@ -85,43 +85,6 @@
 #define PLACED_OPERAND(i) , __global const STORAGE(T_Y##i) *operand##i, const idx_t *place##i
 #define PASS_OPERAND(i) , operand##i, place##i
 
-// One channel: the fewer factors first, which stay in registers while the others pass. The compiler keeps this order, and
-// 12 sums, 4 vectors of weights and a pixel are more than 16 registers: a sum in memory takes twice the time of a product.
-#if defined(MULTIPLY_AT) && P * NB + NB + 1 > 32 && NB > 1
-#define ADD_CHANNEL(PIXEL)                                                                                             \
-    FACTORV w[NB - 1];                                                                                                 \
-    _Pragma("unroll") for (int j = 0; j < NB - 1; j++) w[j] = LOAD_WEIGHTS(weight[j], c * 16);                         \
-    _Pragma("unroll") for (int p = 0; p < P; p++)                                                                      \
-    {                                                                                                                  \
-        const FACTORV x = LOAD_PIXEL(PIXEL(p), c);                                                                     \
-        _Pragma("unroll") for (int j = 0; j < NB - 1; j++) MULTIPLY_HERE(acc[p * NB + j], x, w[j]);                    \
-        if (sizeof(WEIGHT_T) == sizeof(float))                                                                         \
-            MULTIPLY_AT(acc[p * NB + NB - 1], x, weight[NB - 1] + c * 16);                                             \
-        else                                                                                                           \
-            MULTIPLY_HERE(acc[p * NB + NB - 1], x, LOAD_WEIGHTS(weight[NB - 1], c * 16));                              \
-    }
-#elif NB > P && P > 1
-#define ADD_CHANNEL(PIXEL)                                                                                             \
-    FACTORV x[P];                                                                                                      \
-    _Pragma("unroll") for (int p = 0; p < P; p++) x[p] = LOAD_PIXEL(PIXEL(p), c);                                      \
-    _Pragma("unroll") for (int j = 0; j < NB; j++)                                                                     \
-    {                                                                                                                  \
-        const FACTORV w = LOAD_WEIGHTS(weight[j], c * 16);                                                             \
-        _Pragma("unroll") for (int p = 0; p < P; p++) MULTIPLY(acc[p * NB + j], x[p], w);                              \
-    }
-#else
-#define ADD_CHANNEL(PIXEL)                                                                                             \
-    FACTORV w[NB];                                                                                                     \
-    _Pragma("unroll") for (int j = 0; j < NB; j++) w[j] = LOAD_WEIGHTS(weight[j], c * 16);                             \
-    _Pragma("unroll") for (int p = 0; p < P; p++)                                                                      \
-    {                                                                                                                  \
-        const FACTORV x = LOAD_PIXEL(PIXEL(p), c);                                                                     \
-        _Pragma("unroll") for (int j = 0; j < NB; j++) MULTIPLY(acc[p * NB + j], x, w[j]);                             \
-    }
-#endif
-
-#define OWN_PIXEL(p) pixel[p]
-
 #ifdef FETCHES_NEXT
 #define CHANNELS_A_FETCH 64
 #define LINE_BYTES 64
@@ -146,13 +109,13 @@ static inline void accumulate(FLOATV acc[P * NB], __global const SRC_T *const pi
     for (int c = 0; c < count;) {
         fetch_next(next);
         for (const int end = min(c + CHANNELS_A_FETCH, count); c < end; c++) {
-            ADD_CHANNEL(OWN_PIXEL)
+            ADD_CHANNEL(OWN_PIXEL, weight)
         }
     }
 #else
     for (int c = 0; c < count; c++) {
         FETCH
-        ADD_CHANNEL(OWN_PIXEL)
+        ADD_CHANNEL(OWN_PIXEL, weight)
     }
 #endif
 }
@@ -255,7 +218,6 @@ static inline bool find_tap(const run_pixels *pixels, int z, int y, int x, int4 
 
 #ifdef LINE
 #define NEXT_PIXEL(p) pixel + (p)*STEP
-#define ADD_NUMBER ADD_CHANNEL(NEXT_PIXEL)
 // acc += all taps of P pixels that lie beside each other, all of whose taps read the image.
 static inline void accumulate_lines(FLOATV acc[P * NB], const run_pixels *pixels, __global const WEIGHT_T *const panel[NB],
                                     __global const SRC_T *source, int4 taps, int4 dilation, idx4_t src_stride)
@@ -270,7 +232,7 @@ static inline void accumulate_lines(FLOATV acc[P * NB], const run_pixels *pixels
                                                     kh * dilation.y * src_stride.z);
 #pragma unroll 1
             for (int c = 0; c < LINE; c++) {
-                ADD_NUMBER
+                ADD_CHANNEL(NEXT_PIXEL, weight)
             }
 #pragma unroll
             for (int j = 0; j < NB; j++)
