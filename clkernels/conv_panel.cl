@@ -86,7 +86,11 @@
 #define PASS_OPERAND(i) , operand##i, place##i
 
 #ifdef FETCHES_NEXT
+#if V > 8
+#define CHANNELS_A_FETCH 16 // the fewer lines are asked for at once the better, as measured on a Zen 5
+#else
 #define CHANNELS_A_FETCH 64
+#endif
 #define LINE_BYTES 64
 typedef struct next_weights {
     ulong at, end;
