@@ -30,6 +30,7 @@
 #endif
 #include "vectors.clh"
 #define RUN 64 // vectors between two corrections of a sum
+#define SUMS 4 // that do not wait for each other
 #ifdef RMS
 #define SHIFT(p, i, stride) ((void)(p), VALUE(0.0f))
 #else
@@ -55,27 +56,35 @@ static inline value_t load_or_repeat(__global const STORAGE(T) *p, const idx_t i
 }
 
 // Sums of src - mean, or of its square, over elements begin ... end - 1 of p, before whose end a vector lies.
-static inline value_t sum_of_run(__global const STORAGE(T) *p, const idx_t begin, const idx_t end, const float mean,
-                                 const int squares)
+INLINE value_t sum_of_run(__global const STORAGE(T) *p, const idx_t begin, const idx_t end, const float mean,
+                          const int squares)
 {
-    value_t a = 0.0f, b = 0.0f;
+    value_t sum[SUMS];
     idx_t i = begin;
-    for (; i + 2 * V <= end; i += 2 * V) {
-        const value_t x = LOADV(T, V, p, i) - mean, y = LOADV(T, V, p, i + V) - mean;
-        a += squares ? x * x : x;
-        b += squares ? y * y : y;
-    }
+#pragma unroll
+    for (int k = 0; k < SUMS; k++)
+        sum[k] = 0.0f;
+    for (; i + SUMS * V <= end; i += SUMS * V)
+#pragma unroll
+        for (int k = 0; k < SUMS; k++) {
+            const value_t x = LOADV(T, V, p, i + k * V) - mean;
+            sum[k] += squares ? x * x : x;
+        }
     for (; i < end; i += V) {
         const idx_t at = min(i, end - V); // the last vector is moved back to be full
         const value_t x = LOADV(T, V, p, at) - mean, term = squares ? x * x : x;
-        a += LANES_FROM((int)(i - at)) ? term : VALUE(0.0f);
+        sum[0] += LANES_FROM((int)(i - at)) ? term : VALUE(0.0f);
     }
-    return a + b;
+    return (sum[0] + sum[1]) + (sum[2] + sum[3]);
 }
 
-static inline float sum_of_set(__global const STORAGE(T) *p, const idx_t rows, const int deep, const idx8_t shape,
-                               const idx8_t stride, const float mean, const int squares)
+INLINE float sum_of_set(__global const STORAGE(T) *p, const idx_t rows, const int deep, const idx8_t shape,
+                        const idx8_t stride, const float mean, const int squares)
 {
+    if (rows == 1 && shape.s7 <= RUN * V) {
+        const value_t run = sum_of_run(p, 0, shape.s7, mean, squares);
+        return SUM_LANES(run);
+    }
     value_t total = 0.0f, lost = 0.0f;
     for (idx_t row = 0; row < rows; ++row) {
         __global const STORAGE(T) *q = p + row_index(row, deep, shape, stride);
@@ -87,6 +96,14 @@ static inline float sum_of_set(__global const STORAGE(T) *p, const idx_t rows, c
     total -= lost;
     return SUM_LANES(total);
 }
+
+#define STORE_ROW(SCALE, SHIFT_BY)                                                                                     \
+    for (idx_t next = 0; next < shape.s7; next += V) {                                                                 \
+        const idx_t i = min(next, shape.s7 - V);                                                                       \
+        const value_t factor = inverse * (SCALE);                                                                      \
+        const value_t result = (LOADV(T, V, x, i) - mean) * factor + (SHIFT_BY);                                       \
+        STOREV(TO, V, y, i, result);                                                                                   \
+    }
 
 WORK normalize_some_rows(ARGUMENTS, const idx_t item)
 {
@@ -109,13 +126,10 @@ WORK normalize_some_rows(ARGUMENTS, const idx_t item)
             __global STORAGE(TO) *y = q + row_index(row, deep, shape, dst_stride);
             __global const STORAGE(T) *s = scale + scale_from + row_index(row, deep, shape, scale_stride);
             __global const STORAGE(T) *b = bias + bias_from + row_index(row, deep, shape, bias_stride);
-            for (idx_t next = 0; next < shape.s7; next += V) {
-                const idx_t i = min(next, shape.s7 - V);
-                const value_t factor = inverse * load_or_repeat(s, i, scale_stride.s7);
-                const value_t shift = SHIFT(b, i, bias_stride.s7);
-                const value_t result = (LOADV(T, V, x, i) - mean) * factor + shift;
-                STOREV(TO, V, y, i, result);
-            }
+            if (scale_stride.s7 == 1 && bias_stride.s7 == 1)
+                STORE_ROW(LOADV(T, V, s, i), SHIFT(b, i, 1))
+            else
+                STORE_ROW(load_or_repeat(s, i, scale_stride.s7), SHIFT(b, i, bias_stride.s7))
         }
     }
 }
