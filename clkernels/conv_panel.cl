@@ -12,6 +12,7 @@
 //               the step from tap to tap among the weights
 //   PAIRS       see conv.clh; T_SRC=U32
 //   NEXT        each run asks for its part of the weights of the next block, which come from memory; not TRANSPOSED
+//   LONG_CHAIN  a function of the chain takes dozens of instructions
 //   LINE, STEP  few numbers, those of a row of taps, which is one stretch of memory, and from pixel to pixel of a row; no
 //               groups
 // check: -DT_SRC=F32 -DT_BIAS=F32 -DT_DST=F32 -DV=16 -DP=14 -DNB=2
@@ -21,6 +22,7 @@
 // check: -DT_SRC=F32 -DT_BIAS=F32 -DT_DST=F32 -DV=8 -DP=5 -DNB=2 -DNEXT -DCAN_FETCH
 // check: -DT_SRC=F32 -DT_BIAS=F32 -DT_DST=F32 -DV=16 -DP=7 -DNB=4 -DNEXT -DCAN_FETCH
 // check: -DT_SRC=F32 -DT_BIAS=F32 -DT_DST=F32 -DV=8 -DP=6 -DNB=2 -DLINE=9 -DSTEP=6
+// check: -DT_SRC=F32 -DT_BIAS=F32 -DT_DST=F32 -DV=16 -DP=8 -DNB=3 -DSTAGES=1 -DS1=OP_GELU(v0) -DLONG_CHAIN
 // check: -DT_SRC=F32 -DT_BIAS=F32 -DT_DST=F32 -DV=16 -DP=7 -DNB=4 -DLINE=21 -DSTEP=6 -DSTAGES=1 -DS1=OP_RELU(v0)
 // check: -DT_SRC=U32 -DT_BIAS=F32 -DT_DST=BF16 -DV=16 -DP=7 -DNB=4 -DPAIRS -DMODEL -DLINE=14 -DSTEP=4
 // check: -DT_SRC=F32 -DT_BIAS=F32 -DT_DST=F32 -DV=4 -DP=1 -DNB=4 -DSTAGES=2 -DS1=OP_ADD(v0,y0) -DS2=OP_RELU(v1) -DOPERANDS=1 -DT_Y0=F32 -DY0_STEP=1
@@ -304,7 +306,9 @@ static inline void accumulate_taps(FLOATV acc[P * NB], const run_pixels *pixels,
 static inline void store_tile(__global STORAGE(T_DST) *dst, const FLOATV acc[P * NB], const idx_t *place, int begin,
                               int end, int channel, int count CHAIN_SCALARS FOR_OPERANDS(PLACED_OPERAND))
 {
-#if V >= 8 && STAGES <= V / 8 // each of these is compiled
+// Each of these is compiled. A long function is in a loop of NB: in a row of all the processor would have to look far ahead
+// for two that do not wait for each other.
+#if V >= 8 && STAGES <= V / 8 && !defined(LONG_CHAIN)
     if (begin == 0 && end == P && count >= V * NB) {
 #pragma unroll
         for (int p = 0; p < P; p++) {

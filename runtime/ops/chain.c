@@ -177,6 +177,22 @@ void rnl_chain_arguments(rnl_step_builder *step, const rnl_chain *chain, size_t 
     }
 }
 
+bool rnl_chain_is_long(const rnl_chain *chain)
+{
+    for (size_t i = 0; chain && i < chain->stage_count; i++)
+        switch (chain->stages[i].op) {
+        case RNL_MAP_ERF:
+        case RNL_MAP_GELU:
+        case RNL_MAP_GELU_SUM:
+        case RNL_MAP_GELU_TANH:
+        case RNL_MAP_MISH:
+            return true;
+        default:
+            break;
+        }
+    return false;
+}
+
 uint64_t rnl_chain_flops(const rnl_chain *chain, const rnl_view *dst)
 {
     return chain ? chain->stage_count * (uint64_t)rnl_view_elements(dst) : 0;

@@ -63,6 +63,9 @@ RNL_API RNL_NODISCARD rnl_status rnl_op_chain(rnl_step_list *list, const rnl_cha
 
 /* ---- for the families that end with a chain (NULL: none) -------------------------------------------------------- */
 
+/* Some stage is a function of dozens of instructions. NULL: no chain. */
+bool rnl_chain_is_long(const rnl_chain *chain);
+
 /* Sources name what is there, storage types are floats, operands broadcast to dst. */
 RNL_NODISCARD rnl_status rnl_chain_check(const rnl_chain *chain, const rnl_view *dst);
 /* The strides with which operand `index` broadcasts to dst. */

@@ -304,6 +304,8 @@ rnl_status rnl_conv_panel_append(rnl_step_list *list, const char *name, const vo
         rnl_step_define(&step, "PAIRS");
     if (asks_for_next(problem, chosen))
         rnl_step_define(&step, "NEXT");
+    if (tile->vector == 16 && rnl_chain_is_long(problem->chain))
+        rnl_step_define(&step, "LONG_CHAIN");
     if (has_short_lines(problem, tile))
         rnl_step_define(&step, "LINE=%lld -DSTEP=%lld", (long long)(problem->channels * problem->taps[2]),
                         (long long)(problem->stride[2] * problem->channels));
