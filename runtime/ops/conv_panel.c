@@ -32,6 +32,7 @@ static const panel_tile tiles[] = {
 #define FAR_WEIGHTS (1024 * 1024) /* bytes of them that come from beyond a second cache */
 #define MANY_TERMS 512
 #define SOME_TERMS 192
+#define FEW_TERMS 96
 #define MANY_PIXELS 4096
 #define ITEMS 16     /* of a unit */
 #define ENOUGH 65536 /* half cycles of a work-item */
@@ -279,9 +280,11 @@ static bool asks_for_next(const rnl_conv_problem *problem, const panel_tile *it)
     const rnl_conv_tile *tile = &it->tile;
     const int64_t pixels = pixel_count(problem);
     const bool is_long = tile->vector == 16 && tile->pixels * tile->vectors >= 24 && tile->vectors > 2;
-    const bool pays = is_long && pixels > MOST_EXACT && pixels < MANY_PIXELS && tile_blocks(problem, tile) > 1 &&
-                      count_terms(problem) >= SOME_TERMS &&
-                      (rnl_conv_is_swift() ? !weights_fit(problem) : weight_bytes(problem) >= FAR_WEIGHTS);
+    const bool is_swift = rnl_conv_is_swift(), far = weight_bytes(problem) >= FAR_WEIGHTS;
+    const bool some =
+        pixels > MOST_EXACT && count_terms(problem) >= SOME_TERMS && (is_swift ? !weights_fit(problem) : far);
+    const bool few = pixels > 2 * FEW_PIXELS && count_terms(problem) >= FEW_TERMS && is_swift && far;
+    const bool pays = is_long && pixels < MANY_PIXELS && tile_blocks(problem, tile) > 1 && (some || few);
     return !problem->transposed && (is_exact(it) || is_narrow(it) || pays);
 }
 
