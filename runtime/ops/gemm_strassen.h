@@ -27,6 +27,9 @@ bool rnl_strassen_form_of(const rnl_device *device, const rnl_view *b, rnl_stras
 rnl_status rnl_strassen_append_pack(rnl_step_list *list, const rnl_strassen_form *form, const rnl_view *b,
                                     const rnl_view *packed);
 
+/* The processor multiplies faster than its second cache lets slabs pass: plain products are faster there. */
+bool rnl_gemm_strassen_loses_slabs(const rnl_device *device);
+
 /* The floats of params.scratch that it needs; 0 when it does not apply. */
 int64_t rnl_gemm_strassen_scratch(const rnl_device *device, const rnl_gemm_problem *problem);
 bool rnl_gemm_strassen_applies(const rnl_device *device, const void *problem);
