@@ -189,6 +189,14 @@ static inline void store_block(__global uchar *dst, const uint16 sum[P * NB], co
 #pragma unroll
     for (int i = 0; i < P * NB; i++)
         result[i] = sum[i];
+    if (count >= NB * W) {
+        for (int p = run->begin; p < run->end; p++)
+#pragma unroll
+            for (int j = 0; j < NB; j++)
+                store_whole(dst + (run->place[p] + channel + j * W), result[p * NB + j], scale[j],
+                            end PASS_ADDEND(addend + (run->addend_place[p] + channel + j * W)));
+        return;
+    }
     for (int p = run->begin; p < run->end; p++)
         for (int j = 0; j < NB && j * W < count; j++)
             store_channels(dst + (run->place[p] + channel + j * W), result[p * NB + j], scale[j], end,
