@@ -12,7 +12,7 @@
 
 /* Of the thread that builds: a program that the driver finds on its disk takes it 8 to 12 ms on a Zen 5, the smallest
  * of others 43. */
-#define READ_NS 30000000u
+#define READ_NS 36000000u
 
 static rnl_compile_arg kind_of(const rnl_step *step, uint32_t slot)
 {

@@ -11,9 +11,9 @@ typedef struct block_tile {
 } block_tile;
 
 static const block_tile tiles[] = {{16, 8, 3}, {16, 7, 4}, {16, 14, 2}, {8, 6, 2}, {8, 5, 2}, {8, 4, 3}, {4, 6, 2}};
-static const block_tile last_tiles[] = {{16, 14, 2}, {16, 7, 4}, {16, 8, 3}, {16, 28, 1}, {8, 6, 2},
-                                        {8, 4, 3},   {8, 5, 2},  {4, 6, 2}};
-#define WORTHWHILE 0.95        /* of an earlier tile's cost */
+static const block_tile last_tiles[] = {{16, 14, 2}, {16, 7, 4}, {16, 8, 3}, {16, 28, 1},
+                                        {8, 6, 2},   {8, 4, 3},  {8, 5, 2},  {4, 6, 2}};
+#define WORTHWHILE 0.95       /* of an earlier tile's cost */
 #define WORTHWHILE_SHORT 0.95 /* the same for registers of up to 8 floats */
 #define FEW_PIXELS 64         /* for more of them it matters little how many of the last tile's are left over */
 #define ENOUGH_PIXELS 96      /* of results at a time, which weights pass by together */
