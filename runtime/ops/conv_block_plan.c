@@ -13,10 +13,9 @@ typedef struct block_tile {
 static const block_tile tiles[] = {{16, 8, 3}, {16, 7, 4}, {16, 14, 2}, {8, 6, 2}, {8, 5, 2}, {8, 4, 3}, {4, 6, 2}};
 static const block_tile last_tiles[] = {{16, 14, 2}, {16, 7, 4}, {16, 8, 3}, {16, 28, 1},
                                         {8, 6, 2},   {8, 4, 3},  {8, 5, 2},  {4, 6, 2}};
-#define WORTHWHILE 0.95       /* of an earlier tile's cost */
-#define WORTHWHILE_SHORT 0.95 /* the same for registers of up to 8 floats */
-#define FEW_PIXELS 64         /* for more of them it matters little how many of the last tile's are left over */
-#define ENOUGH_PIXELS 96      /* of results at a time, which weights pass by together */
+#define WORTHWHILE 0.95  /* of an earlier tile's cost */
+#define FEW_PIXELS 64    /* for more of them it matters little how many of the last tile's are left over */
+#define ENOUGH_PIXELS 96 /* of results at a time, which weights pass by together */
 #define MOST_FLOATS (1 << 26)
 /* Of a projection, in floats, which leave no room in a second cache beside the pixels: a tile of short registers,
  * whose sums are few, would ask for them more often than they come. */
@@ -35,7 +34,7 @@ static const block_tile *choose_tile(const block_tile *list, size_t count, int64
         const int64_t computed = pixels > FEW_PIXELS ? pixels : rnl_divide_up(pixels, it->pixels) * it->pixels;
         const int64_t slices = rnl_divide_up(rnl_divide_up(channels, width * it->vectors), threads) * threads;
         const double cost = (double)(slices * it->vectors) * (double)computed;
-        if (!best || cost < (width > 8 ? WORTHWHILE : WORTHWHILE_SHORT) * best_cost) {
+        if (!best || cost < WORTHWHILE * best_cost) {
             best = it;
             best_cost = cost;
         }
