@@ -12,7 +12,7 @@
 //               the step from tap to tap among the weights
 //   PAIRS       see conv.clh; T_SRC=U32
 //   NEXT        each run asks for its part of the weights of the next block, which come from memory; not TRANSPOSED
-//   MOVES       sums that have no register move, instead of weights being read for each product; see conv.clh
+//   SUMS_MOVE   sums that have no register move, instead of weights being read for each product; see conv.clh
 //   LONG_CHAIN  a function of the chain takes dozens of instructions
 //   LINE, STEP  few numbers, those of a row of taps, which is one stretch of memory, and from pixel to pixel of a row; no
 //               groups
@@ -22,7 +22,7 @@
 // check: -DT_SRC=F32 -DT_BIAS=F32 -DT_DST=F32 -DV=16 -DP=8 -DNB=3
 // check: -DT_SRC=F32 -DT_BIAS=F32 -DT_DST=F32 -DV=8 -DP=5 -DNB=2 -DNEXT -DCAN_FETCH
 // check: -DT_SRC=F32 -DT_BIAS=F32 -DT_DST=F32 -DV=16 -DP=7 -DNB=4 -DNEXT -DCAN_FETCH
-// check: -DT_SRC=F32 -DT_BIAS=F32 -DT_DST=F32 -DV=16 -DP=7 -DNB=4 -DNEXT -DCAN_FETCH -DMOVES
+// check: -DT_SRC=F32 -DT_BIAS=F32 -DT_DST=F32 -DV=16 -DP=7 -DNB=4 -DNEXT -DCAN_FETCH -DSUMS_MOVE
 // check: -DT_SRC=F32 -DT_BIAS=F32 -DT_DST=F32 -DV=8 -DP=6 -DNB=2 -DLINE=9 -DSTEP=6
 // check: -DT_SRC=F32 -DT_BIAS=F32 -DT_DST=F32 -DV=16 -DP=8 -DNB=3 -DSTAGES=1 -DS1=OP_GELU(v0) -DLONG_CHAIN
 // check: -DT_SRC=F32 -DT_BIAS=F32 -DT_DST=F32 -DV=16 -DP=7 -DNB=4 -DLINE=21 -DSTEP=6 -DSTAGES=1 -DS1=OP_RELU(v0)

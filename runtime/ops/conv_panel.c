@@ -314,7 +314,7 @@ rnl_status rnl_conv_panel_append(rnl_step_list *list, const char *name, const vo
     if (problem->pairs)
         rnl_step_define(&step, "PAIRS");
     if (asks_for_next(problem, chosen))
-        rnl_step_define(&step, prefers_moves(list->device) ? "NEXT -DMOVES" : "NEXT");
+        rnl_step_define(&step, prefers_moves(list->device) ? "NEXT -DSUMS_MOVE" : "NEXT");
     if (tile->vector == 16 && rnl_chain_is_long(problem->chain))
         rnl_step_define(&step, "LONG_CHAIN");
     if (has_short_lines(problem, tile))
