@@ -36,10 +36,11 @@ set(RNL_EACH_8 "test_(gemm|op_gemm_panel|op_qgemm|op_conv_block|op_conv_bf16|op_
   "test_operators_edges")
 set(RNL_EACH_16 "test_(op_gemm|op_gemm_clblast|op_gemm_matrix|op_conv|op_conv_amx|op_qconv_amx|op_map|op_resize|op_conv_transpose|op_select|op_reduce)$")
 
-# CLBlast's kernels, models of instructions, what is asked of pretended devices and models of one operator compile for long:
-# pocl leaves its optimiser out, which is most of the time. Other tests have it, those of the operators' kernels, of whole
-# models and of conformance among them; Intel's runtime everywhere.
-set(RNL_UNOPTIMISED "test_op_gemm_(clblast|matrix|wgmma)$" "test_op_qconv_amx$" "test_limits$" "test_operators" "test_(views|precision)$")
+# CLBlast's kernels, models of instructions, what is asked of pretended devices and models of one operator, those of the
+# conformance suite among them, compile for long: pocl leaves its optimiser out, which is most of the time. Other tests have
+# it, those of the operators' kernels and of whole models; Intel's runtime everywhere.
+set(RNL_UNOPTIMISED "test_op_gemm_(clblast|matrix|wgmma)$" "test_op_qconv_amx$" "test_limits$" "test_operators"
+  "test_(views|precision|conformance)$")
 
 # Intel's runtime compiles for long: of the real models these.
 set(RNL_SOME_MODELS "ch_PP-OCRv4_rec_infer,magika,resnet50,shufflenet")
