@@ -7,6 +7,7 @@
 #include "ops/conv_weight.h"
 #include "ops/deterministic.h"
 #include "ops/implementation.h"
+#include "ops/processor.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -72,7 +73,7 @@ static bool is_faster_apart(const rnl_conv_block_shape *shape, const rnl_conv_bl
 {
     const int64_t images = rnl_count_to_choose_by(shape->batch, 1);
     const double between = (double)(images * shape->dst_size[0] * shape->dst_size[1]) * (double)shape->hidden;
-    return rnl_conv_multiplies_halves() && plan->vector == 8 && !shape->pairs && shape->hidden >= FEWEST_APART &&
+    return rnl_processor_multiplies_halves() && plan->vector == 8 && !shape->pairs && shape->hidden >= FEWEST_APART &&
            between <= MOST_BETWEEN &&
            (!shape->expands || (shape->taps == 5 && plan->parts == 1 && plan->own_floats > MANY_OWN));
 }

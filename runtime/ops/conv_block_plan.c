@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/conv_block_plan.h"
 #include "base/memory.h"
-#include "ops/conv_step.h"
 #include "ops/deterministic.h"
 #include "ops/implementation.h"
 #include "ops/instruction.h"
+#include "ops/processor.h"
 
 /* Tiles whose sums stay in registers of `width` floats. Few, since each pair is a program for each chain. */
 typedef struct block_tile {
     int64_t width, pixels, vectors;
+    bool is_for_swift; /* a program more, for cores whose products take most of their time */
 } block_tile;
 
-static const block_tile tiles[] = {{16, 8, 3}, {16, 7, 4}, {16, 14, 2}, {8, 6, 2}, {8, 5, 2}, {8, 4, 3}, {4, 6, 2}};
-static const block_tile last_tiles[] = {{16, 14, 2}, {16, 7, 4}, {16, 8, 3}, {16, 28, 1},
-                                        {8, 6, 2},   {8, 4, 3},  {8, 5, 2},  {4, 6, 2}};
+static const block_tile tiles[] = {{16, 8, 3, false}, {16, 7, 4, false}, {16, 14, 2, false}, {8, 6, 2, false},
+                                   {8, 5, 2, false},  {8, 4, 3, false},  {4, 6, 2, false}};
+static const block_tile last_tiles[] = {{16, 14, 2, false}, {16, 7, 4, false}, {16, 8, 3, true}, {16, 28, 1, false},
+                                        {8, 6, 2, false},   {8, 4, 3, false},  {8, 5, 2, false}, {4, 6, 2, false}};
 #define WORTHWHILE 0.9       /* of an earlier tile's cost */
-#define WORTHWHILE_FINE 0.95 /* the same where products take longest */
+#define WORTHWHILE_FINE 0.95 /* the same with registers of up to 8 floats, and for swift cores' tile */
 #define FEW_PIXELS 64        /* for more of them it matters little how many of the last tile's are left over */
 #define ENOUGH_PIXELS 96     /* of results at a time, which weights pass by together */
 #define MOST_FLOATS (1 << 26)
@@ -27,17 +29,16 @@ static const block_tile last_tiles[] = {{16, 14, 2}, {16, 7, 4}, {16, 8, 3}, {16
 static const block_tile *choose_tile(const block_tile *list, size_t count, int64_t width, int64_t channels,
                                      int64_t pixels, int64_t threads)
 {
-    const bool is_last = list == last_tiles, fine = width <= 8 || (is_last && rnl_conv_is_swift());
     const block_tile *best = NULL;
     double best_cost = 0;
     for (size_t i = 0; i < count; ++i) {
         const block_tile *it = &list[i];
-        if (it->width != width || (is_last && it->vectors == 3 && !fine)) /* a program more */
+        if (it->width != width || (it->is_for_swift && !rnl_processor_is_swift()))
             continue;
         const int64_t computed = pixels > FEW_PIXELS ? pixels : rnl_divide_up(pixels, it->pixels) * it->pixels;
         const int64_t slices = rnl_divide_up(rnl_divide_up(channels, width * it->vectors), threads) * threads;
         const double cost = (double)(slices * it->vectors) * (double)computed;
-        if (!best || cost < (fine ? WORTHWHILE_FINE : WORTHWHILE) * best_cost) {
+        if (!best || cost < (width > 8 && !it->is_for_swift ? WORTHWHILE : WORTHWHILE_FINE) * best_cost) {
             best = it;
             best_cost = cost;
         }

@@ -4,6 +4,7 @@
 #include "ops/conv_step.h"
 #include "ops/conv_winograd.h"
 #include "ops/implementation.h"
+#include "ops/processor.h"
 #include "ops/tuning.h"
 #include <string.h>
 
@@ -106,8 +107,8 @@ static int64_t tile_cost(const rnl_conv_problem *problem, const panel_tile *cand
     const rnl_conv_tile *tile = &candidate->tile;
     const int64_t taps = problem->taps[0] * problem->taps[1] * problem->taps[2];
     const int64_t products = tile->pixels * tile->vectors;
-    const bool is_long = tile->vector > 8 || (candidate->width > 8 && rnl_conv_is_swift());
-    const int64_t arithmetic = is_long ? 2 * products : products;
+    const bool halves_gain = candidate->width <= 8 || !rnl_processor_is_swift();
+    const int64_t arithmetic = tile->vector > 8 || !halves_gain ? 2 * products : products;
     const int64_t loads = tile->pixels + (tile->vector > 8 ? 2 : 1) * tile->vectors;
     const int64_t needed = arithmetic > loads ? arithmetic : loads, step = needed + (is_tight(tile) ? needed / 24 : 0);
     /* Vectors that are stored in part, in one of the blocks. */
@@ -283,7 +284,7 @@ static bool asks_for_next(const rnl_conv_problem *problem, const panel_tile *it)
     const bool is_long = tile->vector == 16 && tile->pixels * tile->vectors >= 24 && tile->vectors > 2;
     const bool pays = is_long && pixels > MOST_EXACT && pixels < MANY_PIXELS && tile_blocks(problem, tile) > 1 &&
                       count_terms(problem) >= SOME_TERMS &&
-                      (rnl_conv_is_swift() ? !weights_fit(problem) : weight_bytes(problem) >= FAR_WEIGHTS);
+                      (rnl_processor_is_swift() ? !weights_fit(problem) : weight_bytes(problem) >= FAR_WEIGHTS);
     return !problem->transposed && (is_exact(it) || is_narrow(it) || pays);
 }
 

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/conv_step.h"
 #include "ops/instruction.h"
-#include <unistd.h>
-
-#define SWIFT_CACHE (48 * 1024)
-#define HALVES_CACHE (64 * 1024)
 
 void rnl_conv_add_defines(rnl_step_builder *step, const rnl_conv_problem *problem, const rnl_conv_tile *tile)
 {
@@ -62,14 +58,4 @@ void rnl_conv_add_cost(rnl_step_builder *step, const rnl_conv_problem *problem)
                        (uint64_t)rnl_view_elements(problem->weight) * rnl_dtype_bytes(problem->weight->dtype) / pair +
                        rnl_chain_bytes(problem->chain);
     step->step.flops += rnl_chain_flops(problem->chain, problem->dst);
-}
-
-bool rnl_conv_multiplies_halves(void)
-{
-    return sysconf(_SC_LEVEL1_ICACHE_SIZE) >= HALVES_CACHE && !rnl_conv_is_swift();
-}
-
-bool rnl_conv_is_swift(void)
-{
-    return sysconf(_SC_LEVEL1_DCACHE_SIZE) >= SWIFT_CACHE;
 }

@@ -16,11 +16,6 @@ void rnl_conv_add_defines(rnl_step_builder *step, const rnl_conv_problem *proble
  * the kernel's own: flags.z, flags.w and stride.w. */
 void rnl_conv_add_arguments(rnl_step_builder *step, const rnl_conv_problem *problem, bool blocks_last, int64_t first,
                             int64_t second, int64_t third);
-/* The core does two multiply-adds of 16 floats a cycle, as told by its first cache: 48 KiB, where others have 32. */
-bool rnl_conv_is_swift(void);
-/* The processor takes a register of 8 floats in two halves: AMD's before Zen 2, whose first cache of instructions is
- * larger. */
-bool rnl_conv_multiplies_halves(void);
 void rnl_conv_add_cost(rnl_step_builder *step, const rnl_conv_problem *problem);
 
 #endif

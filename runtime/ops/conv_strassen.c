@@ -5,6 +5,7 @@
 #include "ops/conv_step.h"
 #include "ops/deterministic.h"
 #include "ops/implementation.h"
+#include "ops/processor.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -67,7 +68,7 @@ static const strassen_costs *costs_of(const rnl_device *device)
 {
     if (device->vector_width != NARROW)
         return &wide_costs;
-    return rnl_conv_multiplies_halves() ? &halves_costs : &narrow_costs;
+    return rnl_processor_multiplies_halves() ? &halves_costs : &narrow_costs;
 }
 
 /* Cycles of a slab of 2 * `rows` pixels. */
@@ -220,7 +221,7 @@ static double direct_cost(const rnl_device *device, const rnl_conv_problem *prob
 static bool has_too_few_pixels(const rnl_device *device, const strassen_plan *plan, double weight_bytes)
 {
     return device->vector_width == 16 && plan->pixels < SWIFT_PIXELS && 7 * weight_bytes / 4 > FEW_WEIGHTS &&
-           rnl_conv_is_swift();
+           rnl_processor_is_swift();
 }
 
 /*

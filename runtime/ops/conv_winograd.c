@@ -5,6 +5,7 @@
 #include "ops/conv_panel.h"
 #include "ops/conv_step.h"
 #include "ops/implementation.h"
+#include "ops/processor.h"
 #include "ops/shares.h"
 #include "ops/tuning.h"
 #include <math.h>
@@ -238,7 +239,9 @@ static double whole_cost(const rnl_device *device, const rnl_conv_problem *probl
  */
 static double exposed_cost(const rnl_device *device, const rnl_conv_problem *problem, const winograd_form *form)
 {
-    const double shown = form->side > 2 || device->vector_width < 16 ? 0 : rnl_conv_is_swift() ? SWIFT_SHOWN : SHOWN;
+    const double shown = form->side > 2 || device->vector_width < 16 ? 0
+                         : rnl_processor_is_swift()                  ? SWIFT_SHOWN
+                                                                     : SHOWN;
     winograd_plan plan;
     if (shown == 0 || !make_plan(device, problem, form, &plan))
         return estimate(device, problem, form);

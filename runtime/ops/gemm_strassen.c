@@ -2,9 +2,9 @@
 #include "ops/gemm_strassen.h"
 #include "base/memory.h"
 #include "base/status.h"
-#include "ops/conv_step.h"
 #include "ops/deterministic.h"
 #include "ops/implementation.h"
+#include "ops/processor.h"
 #include <unistd.h>
 
 #define SUMS 3                /* of products, that a level keeps */
@@ -133,7 +133,7 @@ static double direct_cost(const rnl_device *device, const rnl_gemm_problem *prob
  */
 bool rnl_gemm_strassen_loses_slabs(const rnl_device *device)
 {
-    return device->vector_width == 16 && rnl_conv_is_swift() &&
+    return device->vector_width == 16 && rnl_processor_is_swift() &&
            sysconf(_SC_LEVEL2_CACHE_SIZE) < (long)(TOGETHER * sizeof(float));
 }
 

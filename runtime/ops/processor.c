@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ops/processor.h"
+#include <unistd.h>
+
+#define SWIFT_CACHE (48 * 1024)
+#define HALVES_CACHE (64 * 1024)
+
+bool rnl_processor_is_swift(void)
+{
+    return sysconf(_SC_LEVEL1_DCACHE_SIZE) >= SWIFT_CACHE;
+}
+
+bool rnl_processor_multiplies_halves(void)
+{
+    return sysconf(_SC_LEVEL1_ICACHE_SIZE) >= HALVES_CACHE && !rnl_processor_is_swift();
+}
