@@ -2,7 +2,8 @@
 // Runs one instruction once: of 16 lanes each, data has x, y, addends, and room for the sums.
 //
 // Defines, one of:
-//   VNNI     vpdpbusd of x86: sum + four products of unsigned bytes of x and signed bytes of y
+//   VNNI     vpdpbusd of x86: sum + four products of unsigned bytes of x and signed bytes of y; and vpdpwssd, of words, which
+//            comes to the same
 //   MADD     8 or 16 lanes of vpmaddwd of x86: as VNNI, in two steps of 16-bit integers; with FOURS vpdpbusd of AVX-VNNI
 //   BF16     vdpbf16ps of x86: sum + two products of bfloat16
 //   AMX_BF16, AMX_INT8  tdpbf16ps and tdpbusd of x86: as BF16 and VNNI, of tiles of which one row and one column are used
@@ -45,7 +46,16 @@
         sum += as_int16(whole[0]);                                                                                     \
     } while (0)
 #elif defined(VNNI)
-#define ADD_PRODUCTS(sum, x, y) __asm__("vpdpbusd %2,%1,%0" : "+v"(sum) : "v"(x), "v"(y))
+#define ADD_WORDS(sum, x, y) __asm__("vpdpwssd %2,%1,%0" : "+v"(sum) : "v"(x), "v"(y))
+#define SIGNED_WORDS(lower, upper) (((lower)&0xffff) | ((upper) << 16))
+#define ADD_PRODUCTS(sum, x, y)                                                                                        \
+    do {                                                                                                               \
+        int16 words = sum;                                                                                             \
+        __asm__("vpdpbusd %2,%1,%0" : "+v"(sum) : "v"(x), "v"(y));                                                     \
+        ADD_WORDS(words, (x)&0x00ff00ff, SIGNED_WORDS((y) << 24 >> 24, (y) << 8 >> 24));                               \
+        ADD_WORDS(words, ((x) >> 8) & 0x00ff00ff, SIGNED_WORDS((y) << 16 >> 24, (y) >> 24));                           \
+        sum &= words == sum;                                                                                           \
+    } while (0)
 #elif defined(BF16)
 #define ADD_PRODUCTS(sum, x, y) __asm__("vdpbf16ps %2,%1,%0" : "+v"(sum) : "v"(x), "v"(y))
 #elif defined(AMX_BF16) || defined(AMX_INT8)

@@ -125,8 +125,9 @@ static inline void accumulate(madd_uints *sums, const run_pixels *runs, int run_
     }
 }
 #else
-// sum[pixel][vector] += the products of a run and the weights.
-static inline void accumulate(uint16 sum[P * NB], const run_pixels *run, __global const int *weight)
+// sum[pixel][vector] += the products of a run and the weights. Each four of channels asks for `pace` bytes from `next` on.
+static inline void accumulate(uint16 sum[P * NB], const run_pixels *run, __global const int *weight,
+                              __global const uchar *next, int pace)
 {
     for (int tap = 0; tap < run->taps; tap++) {
         __global const uchar *pixel[P];
@@ -136,6 +137,10 @@ static inline void accumulate(uint16 sum[P * NB], const run_pixels *run, __globa
         for (int c = 0; c < run->fours; c++) {
             const uint16 y0 = as_uint16(vload16(0, weight)), y1 = as_uint16(vload16(1, weight));
             weight += PANEL;
+#ifdef CAN_FETCH
+            __builtin_prefetch(next, 0, 2);
+            next += pace;
+#endif
 #pragma unroll
             for (int p = 0; p < P; p++) {
                 const uint16 x = (uint16)(as_uint(vload4(c, pixel[p])) ^ FLIP);
@@ -181,6 +186,11 @@ typedef struct item_channels {
     float scale[MAX_BLOCKS * BLOCK];
 } item_channels;
 
+// Where a work-item is in what all of them do: runs, the blocks of an item, and all blocks.
+typedef struct item_place {
+    int run, runs, item_blocks, blocks;
+} item_place;
+
 // Stores the results of a block of channels from `channel` on, of which `count` are there.
 static inline void store_block(__global uchar *dst, const uint16 sum[P * NB], const run_pixels *run,
                                const float16 scale[NB], const tile_end *end, int channel, int count ADDENDS)
@@ -204,11 +214,12 @@ static inline void store_block(__global uchar *dst, const uint16 sum[P * NB], co
 }
 
 // The results of some runs, of some blocks of channels.
-static inline void compute_blocks(__global uchar *dst, const run_pixels *runs, int run_count, const item_channels *of,
-                                  const tile_end *end, __global const int *panels, int panel_ints, int first_block,
-                                  int end_block, int channels ADDENDS)
+static inline void compute_blocks(__global uchar *dst, const run_pixels *runs, int run_count, const item_place *place,
+                                  const item_channels *of, const tile_end *end, __global const int *panels,
+                                  int panel_ints, int first_block, int end_block, int channels ADDENDS)
 {
     const int blocks = end_block - first_block;
+    (void)place;
 #ifdef MADD
     madd_uints sums[RUNS * MAX_BLOCKS * MADD_SUMS];
     for (int i = 0; i < run_count; i++)
@@ -236,7 +247,13 @@ static inline void compute_blocks(__global uchar *dst, const run_pixels *runs, i
                 for (int p = 0; p < P; p++)
                     sum[p * NB + j] = added;
             }
-            accumulate(sum, runs, WEIGHTS(first_block + block));
+            // The weights that the next blocks' items begin with come from far: all runs ask for a part of them.
+            const bool last = first_block + block + place->item_blocks >= place->blocks;
+            const int bytes = PANEL * (int)sizeof(int), pace = last ? 0 : (bytes + place->runs - 1) / place->runs;
+            __global const int *next = WEIGHTS(first_block + block + (last ? 0 : place->item_blocks));
+            accumulate(sum, runs, WEIGHTS(first_block + block),
+                       (__global const uchar *)next + min(place->run * pace, bytes - pace) * runs->taps * runs->fours,
+                       pace);
 #endif
             store_block(dst, sum, &runs[i], scale, end, channel, channels - channel PASS_ADDENDS);
         }
@@ -249,8 +266,8 @@ static inline void compute_blocks(__global uchar *dst, const run_pixels *runs, i
 WORK convolve(KERNEL_ARGUMENTS SUM_ARGUMENTS SIZE_ARGUMENTS, const int grid0, const int grid1)
 {
     const int first_run = grid0 * flags.s2, first_block = grid1 * flags.s3;
-    const int end_run = min(first_run + flags.s2, (flags.s1 + P - 1) / P);
-    const int end_block = min(first_block + flags.s3, (dst_size.w + BLOCK - 1) / BLOCK);
+    item_place place = {0, (flags.s1 + P - 1) / P, flags.s3, (dst_size.w + BLOCK - 1) / BLOCK};
+    const int end_run = min(first_run + flags.s2, place.runs), end_block = min(first_block + flags.s3, place.blocks);
     __global const int *panels = weight + weight_offset;
     const int panel_ints = flags.s7;
     const uint zero_of_a = (uint)((HAS(HAS_ZA) ? za[za_offset] : 0) ^ (FLIP & 255u));
@@ -271,6 +288,7 @@ WORK convolve(KERNEL_ARGUMENTS SUM_ARGUMENTS SIZE_ARGUMENTS, const int grid0, co
         padding[c] = (zero_of_a ^ (FLIP & 255u)) * 0x01010101u;
 
     for (int i = first_run; i < end_run; i += RUNS) {
+        place.run = i;
         run_pixels runs[RUNS];
         const int run_count = min(end_run - i, RUNS);
         for (int j = 0; j < run_count; j++) {
@@ -292,7 +310,7 @@ WORK convolve(KERNEL_ARGUMENTS SUM_ARGUMENTS SIZE_ARGUMENTS, const int grid0, co
             find_taps(run, (ulong)(src + src_offset), (ulong)padding, n, d, h, w, src_size, taps, stride, dilation, pad,
                       src_stride);
         }
-        compute_blocks(dst, runs, run_count, &of, &end, panels, panel_ints, first_block, end_block,
+        compute_blocks(dst, runs, run_count, &place, &of, &end, panels, panel_ints, first_block, end_block,
                        dst_size.w PASS_ADDENDS);
     }
 }

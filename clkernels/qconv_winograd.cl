@@ -1,87 +1,133 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolution of 8-bit integers with 3x3 taps, stride 1, requantised to 8 bits, for CPUs whose best product of bytes is
-// x86's vpmaddwd: F(2x2, 3x3) of Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks" (arXiv 1509.09308),
-// in integers, so exactly. A tile of 2x2 pixels takes 16 products for each pair of channels instead of 36.
+// Convolution of 8-bit integers with 3x3 taps, stride 1, requantised to 8 bits, for CPUs: F(2x2, 3x3) or F(4x4, 3x3) of Lavin
+// and Gray, "Fast Algorithms for Convolutional Neural Networks" (arXiv 1509.09308), in integers, so exactly. A tile of 2x2
+// pixels takes 16 products for each pair of channels instead of 36, one of 4x4 pixels 36 instead of 144. What is multiplied has
+// 16 bits; products wrap at 32 bits, as all that comes behind them.
 //
-// What is multiplied has 16 bits: pixels times the points' values are within 4 * 255, and weights, of which all is twice as
-// large in both directions so that halves are whole, within 9 * 128. Products wrap at 32 bits; the sum of a result is within
-// 29 bits for up to 1,024 channels, so that a quarter of what comes out is it.
-//
-// One work-item a work-group. It takes some groups of R tiles at a time: turns their pixels into 16 matrices, multiplies
-// each with that of the weights, and turns the products back into pixels, block of output channels by block. Matrices and
-// products stay in memory of the work-item's own, which fits in a core's cache.
+// One work-item a work-group. It takes some groups of R tiles at a time: turns their pixels into matrices, one for each
+// point, multiplies each with that of the weights, and turns the products back into pixels, block of output channels by
+// block. Matrices and products stay in memory of the work-item's own, which fits in a core's cache.
 //
 // gpu: never
 // Defines:
 //   T_A    I8 or U8: src's
 //   SUM    to each result another quantised tensor is added, and the sum quantised, as qmap.cl's OP_ADD does
-//   MODEL  in plain C
-//   FIP    with fewer products (fip.clh): of 32 channels in the first 16 are even and the others odd
-// check: -DT_A=U8
-// check: -DT_A=I8 -DSUM -DMODEL
-// check: -DT_A=I8 -DFIP
+//   SIDE   pixels of a tile in each direction, 2 or 4
+//   WIDE   with vpdpwssd (qwinograd_words.clh), else vpmaddwd (qwinograd_madd.clh); and what these say
+// check: -DT_A=U8 -DSIDE=2
+// check: -DT_A=I8 -DSIDE=2 -DSUM -DMODEL
+// check: -DT_A=I8 -DSIDE=2 -DFIP
+// check: -DT_A=U8 -DSIDE=4 -DWIDE
+// check: -DT_A=I8 -DSIDE=4 -DWIDE -DSUM -DMODEL
+// check: -DT_A=U8 -DSIDE=2 -DWIDE -DFIP
 #include "qconv_end.clh"
 #include "winograd.clh"
-#ifndef T_A
-#error "qconv_winograd.cl needs T_A"
+#if !defined(T_A) || !defined(SIDE)
+#error "qconv_winograd.cl needs T_A and SIDE"
 #endif
-#define R 6
-#define TRANSFORMS 16
-// Channels of a panel of weights: 16 sums, and for each transform the channels' own products (fip.clh) and the integers of
-// each pair of channels in.
-#define BLOCK 16
 #define MAX_CHANNELS 1024 // as in qconv_winograd.c
 #define FLIP (IS_UNSIGNED(T_A) ? (uchar)0 : (uchar)0x80)
-// A group's matrix: pieces of 16 pairs of channels of R tiles.
-#define PIECE (R * 16)
+#define POINTS (SIDE + 2) // in each direction, and pixels that a tile reads
+#define TRANSFORMS (POINTS * POINTS)
+// A block's sums for each of R tiles, and a group's matrix: pieces of 16 pairs of channels of R tiles.
+#define BLOCK (NB * 16)
 #define PRODUCTS (R * BLOCK)
-#define MADD 8
-#define MADD_ROWS R
-#define MADD_NB 1
-#define MADD_PANEL BLOCK
-#include "madd.clh"
+#define PIECE (R * 16)
+#ifdef WIDE
+#include "qwinograd_words.clh"
+#else
+#include "qwinograd_madd.clh"
+#endif
+// Of weights: pairs of channels, and, where there may be FIP, what the channels' own products come to before them.
+#define MATRIX_INTS(pairs) ((OWN_ROWS + (pairs)) * BLOCK)
 
-// Pixels into what is multiplied, along one dimension.
-static inline void turn_pixels(const short16 d0, const short16 d1, const short16 d2, const short16 d3, short16 t[4])
+// Along one dimension. turn_pixels: pixels into what is multiplied, by the polynomials that are 0 at all points but one.
+// turn_products: products into pixels, values at the points into coefficients. What comes out of both directions is
+// 2^LESS_BITS times the sums, and what DIVIDED takes off.
+#if SIDE == 2
+// The points are 0, 1, -1 and infinity. Pixels times their values are within 4 * 255, and weights, of which all is twice as
+// large in each direction so that halves are whole, within 9 * 128. A sum is within 29 bits for up to 1,024 channels.
+#define CENTER 0
+#define LESS_BITS 2
+#define DIVIDED(v) (v)
+static inline void turn_pixels(const words d[POINTS], words t[POINTS])
 {
-    t[0] = d0 - d2;
-    t[1] = d1 + d2;
-    t[2] = d2 - d1;
-    t[3] = d1 - d3;
+    t[0] = d[0] - d[2];
+    t[1] = d[1] + d[2];
+    t[2] = d[2] - d[1];
+    t[3] = d[1] - d[3];
 }
+
+static inline void turn_products(const uint16 m[POINTS], uint16 y[SIDE])
+{
+    y[0] = m[0] + m[1] + m[2];
+    y[1] = m[1] - m[2] - m[3];
+}
+#else
+// The points are 0, 1, -1, 2, -2 and infinity. Pixels times their values are within 68 * 255, and weights, 24 times as large
+// in each direction less what turn_products has for them, within 144 * 128. 64 * 9 times a sum leaves its lowest 26 bits: all
+// of it, counted from the middle of what bytes can be on, for up to 227 channels.
+#define CENTER 128
+#define LESS_BITS 6
+#define DIVIDED(v) ((v)*0x38e38e39u) // by 9, of which this is the inverse: their product is 2 * 2^32 + 1
+static inline void turn_pixels(const words d[POINTS], words t[POINTS])
+{
+    const words near = d[4] - (d[2] << (short)2), odd_near = d[3] - (d[1] << (short)2);
+    const words far = d[4] - d[2], half_far = d[3] - d[1], odd_far = half_far + half_far;
+    t[0] = far + ((d[0] - d[2]) << (short)2);
+    t[1] = near + odd_near;
+    t[2] = near - odd_near;
+    t[3] = far + odd_far;
+    t[4] = far - odd_far;
+    t[5] = (d[5] - d[3]) - (odd_far + odd_far);
+}
+
+static inline void turn_products(const uint16 m[POINTS], uint16 y[SIDE])
+{
+    const uint16 near = m[1] + m[2], odd_near = m[1] - m[2], far = m[3] + m[4], odd_far = (m[3] - m[4]) << 1;
+    y[0] = m[0] + near + far;
+    y[1] = odd_near + odd_far;
+    y[2] = near + (far << 2);
+    y[3] = odd_near + (odd_far << 2) + (m[5] << 1);
+}
+#endif
+
+typedef words loose_words __attribute__((aligned(2)));
 
 // A tile into its rows of the matrices; `to`: of the first, `matrix` integers from one to the next. own: the rows' own
 // products, R integers from one to the next.
-static inline void turn_tile(__global const uchar *const pixel[16], int channels, __global uint *to, int matrix,
+static inline void turn_tile(__global const uchar *const pixel[TRANSFORMS], int channels, __global uint *to, int matrix,
                              __global uint *own)
 {
 #ifdef FIP
-    madd_uints products[TRANSFORMS];
+    uint8 products[TRANSFORMS];
     for (int i = 0; i < TRANSFORMS; i++)
         products[i] = 0;
 #endif
-    for (int c = 0; c < channels; c += 16) {
-        short16 part[16];
+    for (int c = 0; c < channels; c += WORDS) {
+        words part[TRANSFORMS];
 #pragma unroll
-        for (int y = 0; y < 4; y++) {
-            short16 d[4];
+        for (int x = 0; x < POINTS; x++) {
+            words d[POINTS], t[POINTS];
 #pragma unroll
-            for (int x = 0; x < 4; x++)
-                d[x] = convert_short16(vload16(0, pixel[y * 4 + x] + c) ^ (uchar16)(FLIP));
-            turn_pixels(d[0], d[1], d[2], d[3], part + y * 4);
+            for (int y = 0; y < POINTS; y++)
+                d[y] = WORDS_OF_BYTES(pixel[y * POINTS + x] + c);
+            turn_pixels(d, t);
+#pragma unroll
+            for (int y = 0; y < POINTS; y++)
+                part[y * POINTS + x] = t[y];
         }
         __global short *row = (__global short *)(to + ((c >> 5) * PIECE + (c & 31) / 2));
 #pragma unroll
-        for (int x = 0; x < 4; x++) {
-            short16 t[4];
-            turn_pixels(part[x], part[4 + x], part[8 + x], part[12 + x], t);
+        for (int y = 0; y < POINTS; y++) {
+            words t[POINTS];
+            turn_pixels(part + y * POINTS, t);
 #pragma unroll
-            for (int y = 0; y < 4; y++) {
-                __global short *at = row + (y * 4 + x) * matrix * 2;
-                vstore16(t[y], 0, at);
+            for (int x = 0; x < POINTS; x++) {
+                __global short *at = row + (y * POINTS + x) * matrix * 2;
+                *(__global loose_words *)at = t[x];
 #ifdef FIP
-                if (c & 16)
-                    ADD_PAIRS(products[y * 4 + x], as_uint8(t[y]), as_uint8(vload16(0, at - 16)));
+                ADD_OWN_PRODUCTS(products[y * POINTS + x], t[x], c, at);
 #endif
             }
         }
@@ -89,83 +135,55 @@ static inline void turn_tile(__global const uchar *const pixel[16], int channels
 #ifdef FIP
     for (int i = 0; i < TRANSFORMS; i++)
         own[i * R] = sum_of_lanes(products[i]);
+#else
+    (void)own;
 #endif
 }
 
-// One matrix of a group times one of the weights, which has the own products of its channels before it. A function of its
-// own, as add_wide is.
-static __attribute__((noinline)) void multiply(__global int *product, __global const uint *x, __global const uint *own,
-                                               __global const int *y, int pairs)
+// A tile's products of 16 channels into what leaves their sums, `step` integers from one to the next.
+static inline void turn_back(__global const int *product, int step, uint16 result[SIDE * SIDE])
 {
-    madd_uints sum[MADD_SUMS];
+    uint16 part[SIDE * POINTS];
 #pragma unroll
-    for (int i = 0; i < MADD_SUMS; i++)
-#ifdef FIP
-        sum[i] = -own[i / 2] - MADD_LOAD(y + i % 2 * 8);
-#else
-        sum[i] = 0;
-#endif
-    y += BLOCK;
-    for (int first = 0; first < pairs; first += 16, x += PIECE)
-#ifdef FIP
-        for (int c = 0; c < 8; c++) {
-            __global const int *even = y + (first + c) * BLOCK, *odd = even + 8 * BLOCK;
+    for (int x = 0; x < POINTS; x++) {
+        uint16 m[POINTS], y[SIDE];
 #pragma unroll
-            for (int r = 0; r < R; r++)
-                FIP_ROW2(sum + 2 * r, x[r * 16 + c], x[r * 16 + c + 8], MADD_AT(even), MADD_AT(odd), MADD_AT(even + MADD),
-                         MADD_AT(odd + MADD));
-        }
-#else
-        for (int c = 0, count = min(16, pairs - first); c < count; c++, y += BLOCK) {
-            const madd_uints y0 = MADD_LOAD(y), y1 = MADD_LOAD(y + 8);
+        for (int i = 0; i < POINTS; i++)
+            m[i] = as_uint16(vload16(0, product + (i * POINTS + x) * step));
+        turn_products(m, y);
 #pragma unroll
-            for (int r = 0; r < R; r++)
-                ADD_ROW(sum[2 * r], sum[2 * r + 1], x[r * 16 + c], y0, y1);
-        }
-#endif
-#pragma unroll
-    for (int i = 0; i < MADD_SUMS; i++)
-        vstore8(as_int8(sum[i]), i, product);
-}
-
-// A tile's products of a block of channels into its four sums.
-static inline void turn_back(__global const int *product, int step, uint16 result[4])
-{
-    uint16 part[8];
-#pragma unroll
-    for (int x = 0; x < 4; x++) {
-        uint16 m[4];
-#pragma unroll
-        for (int y = 0; y < 4; y++)
-            m[y] = as_uint16(vload16(0, product + (y * 4 + x) * step));
-        part[x] = m[0] + m[1] + m[2];
-        part[4 + x] = m[1] - m[2] - m[3];
+        for (int i = 0; i < SIDE; i++)
+            part[i * POINTS + x] = y[i];
     }
 #pragma unroll
-    for (int y = 0; y < 2; y++) {
-        const uint16 *m = part + 4 * y;
-        result[2 * y] = as_uint16(as_int16(m[0] + m[1] + m[2]) >> 2);
-        result[2 * y + 1] = as_uint16(as_int16(m[1] - m[2] - m[3]) >> 2);
-    }
+    for (int i = 0; i < SIDE; i++)
+        turn_products(part + i * POINTS, result + i * SIDE);
 }
 
-// Where a tile's 4x4 pixels are read; those in the padding at `outside`.
-static inline void find_pixels(__global const uchar *pixel[16], __global const uchar *image, __global const uchar *outside,
+// Where a tile's pixels are read; those in the padding at `outside`.
+static inline void find_pixels(__global const uchar *pixel[TRANSFORMS], __global const uchar *image, __global const uchar *outside,
                                int top, int left, int4 src_size, int4 src_stride)
 {
-    for (int y = 0; y < 4; y++)
-        for (int x = 0; x < 4; x++) {
+    if (top >= 0 && left >= 0 && top + POINTS <= src_size.y && left + POINTS <= src_size.z) {
+        image += top * src_stride.z + left * src_stride.w;
+        for (int y = 0; y < POINTS; y++)
+            for (int x = 0; x < POINTS; x++)
+                pixel[y * POINTS + x] = image + (y * src_stride.z + x * src_stride.w);
+        return;
+    }
+    for (int y = 0; y < POINTS; y++)
+        for (int x = 0; x < POINTS; x++) {
             const int h = top + y, w = left + x;
             const bool inside = h >= 0 && h < src_size.y && w >= 0 && w < src_size.z;
-            pixel[y * 4 + x] = inside ? image + (h * src_stride.z + w * src_stride.w) : outside;
+            pixel[y * POINTS + x] = inside ? image + (h * src_stride.z + w * src_stride.w) : outside;
         }
 }
 
-// What is added to the sums of a block of channels, what scales them, and how many there are.
+// What scales the sums of a block of channels, and what is added to them; shift: before what they come with is taken off.
 typedef struct block_end {
-    uint16 added;
-    float16 scale;
-    int channel, count;
+    float16 scale[NB];
+    uint16 added[NB], shift[NB];
+    int channel, channels; // the first, and of all
 } block_end;
 
 // The sizes and strides that results are stored by, from the first of a pass on.
@@ -174,23 +192,46 @@ typedef struct result_places {
     int dst_offset, addend_offset, first, count;
 } result_places;
 
+// A tile's results of 16 channels from c on.
+static inline void store_tile(__global uchar *dst, const uint16 result[SIDE * SIDE], const block_end *block, int j,
+                              const tile_place *tile, const tile_end *end, const result_places *to ADDENDS)
+{
+    const int c = block->channel + j * 16;
+    for (int i = 0; i < SIDE * SIDE; i++) {
+        const int h = tile->top + i / SIDE, w = tile->left + i % SIDE;
+        if (h >= to->dst_size.y || w >= to->dst_size.z)
+            continue;
+        const uint16 sum = as_uint16(as_int16(DIVIDED(result[i] + block->shift[j])) >> LESS_BITS) + block->added[j];
+        store_channels(dst + (to->dst_offset + PLACES(to->dst_stride, tile->n, 0, h, w) + c), sum, block->scale[j], end,
+                       block->channels - c PASS_ADDEND(addend + (to->addend_offset +
+                                                                 PLACES(to->addend_stride, tile->n, 0, h, w) + c)));
+    }
+}
+
 static inline void store_tiles(__global uchar *dst, __global const int *products, const block_end *block,
                                const tile_end *end, const result_places *to ADDENDS)
 {
     for (int t = 0; t < to->count; t++) {
-        const tile_place tile = find_tile(to->first + t, to->dst_size, 2);
-        uint16 result[4];
-        turn_back(products + (t / R * TRANSFORMS * PRODUCTS + t % R * BLOCK), PRODUCTS, result);
-        for (int i = 0; i < 4; i++) {
-            const int h = tile.top + i / 2, w = tile.left + i % 2;
-            if (h < to->dst_size.y && w < to->dst_size.z)
-                store_channels(dst + (to->dst_offset + PLACES(to->dst_stride, tile.n, 0, h, w) + block->channel),
-                               result[i] + block->added, block->scale, end,
-                               block->count PASS_ADDEND(addend + (to->addend_offset +
-                                                                  PLACES(to->addend_stride, tile.n, 0, h, w) +
-                                                                  block->channel)));
+        const tile_place tile = find_tile(to->first + t, to->dst_size, SIDE);
+        for (int j = 0; j < NB && block->channel + j * 16 < block->channels; j++) {
+            uint16 result[SIDE * SIDE];
+            turn_back(products + (t / R * TRANSFORMS * PRODUCTS + t % R * BLOCK + j * 16), PRODUCTS, result);
+            store_tile(dst, result, block, j, &tile, end, to PASS_ADDENDS);
         }
     }
+}
+
+// All groups of `count` tiles times a matrix of weights. These come from far: each group asks for a part of the next matrix,
+// which lies behind it, but for the last one.
+static inline void multiply_groups(__global int *products, __global const uint *groups, __global const uint *own,
+                                   __global const int *weights, int pairs, int count, bool is_last)
+{
+    const int passes = (count + R - 1) / R, step = STEP_PAIRS * BLOCK * (int)sizeof(int);
+    const int pace = (step + passes - 1) / passes, matrix = (pairs + 15) / 16 * PIECE;
+    __global const uchar *next = (__global const uchar *)(is_last ? weights : weights + MATRIX_INTS(pairs));
+    for (int g = 0; g < passes; g++)
+        multiply(products + g * TRANSFORMS * PRODUCTS, groups + g * TRANSFORMS * matrix, own + g * TRANSFORMS * R, weights,
+                 pairs, next + g * pace * (pairs / STEP_PAIRS), pace);
 }
 
 // The range is blocks of channels, flags.s3 of a work-item, by groups of tiles, flags.s2 of a work-item; flags.s1: tiles.
@@ -219,8 +260,8 @@ WORK convolve(__global uchar *memory, int4 own, KERNEL_ARGUMENTS SUM_ARGUMENTS S
     for (to.first = grid1 * flags.s2 * R; to.first < end_tile; to.first += own.z * R) {
         to.count = min(own.z * R, end_tile - to.first);
         for (int t = 0; t < to.count; t++) {
-            const tile_place tile = find_tile(to.first + t, dst_size, 2);
-            __global const uchar *pixel[16];
+            const tile_place tile = find_tile(to.first + t, dst_size, SIDE);
+            __global const uchar *pixel[TRANSFORMS];
             find_pixels(pixel, src + (src_offset + tile.n * src_stride.x), outside, tile.top - pad.y, tile.left - pad.z,
                         src_size, src_stride);
             turn_tile(pixel, src_size.w, groups + (t / R * TRANSFORMS * matrix + t % R * 16), matrix,
@@ -228,15 +269,21 @@ WORK convolve(__global uchar *memory, int4 own, KERNEL_ARGUMENTS SUM_ARGUMENTS S
         }
         for (int i = first_block; i < end_block; i++) {
             __global const int *panel = weight + (weight_offset + i * own.w);
-            const int c = i * BLOCK, left = dst_size.w - c;
-            const uint16 bias_of = HAS(HAS_BIAS) ? as_uint16(LOAD_CHANNELS(bias, flags.s5)) : (uint16)(0);
-            const float16 scale = HAS(HAS_B_SCALE) ? as_float16(LOAD_CHANNELS(b_scale, flags.s6)) : (float16)(1.0f);
-            const block_end block = {bias_of - (uint16)(zero ^ FLIP) * as_uint16(vload16(0, panel)),
-                                     (float16)(all_scale) * scale / (float16)(dst_scale_of), c, left};
+            block_end block = {.channel = i * BLOCK, .channels = dst_size.w};
+#pragma unroll
+            for (int j = 0; j < NB; j++) {
+                const int c = i * BLOCK + j * 16, left = dst_size.w - c;
+                const uint16 sums = as_uint16(vload16(j, panel));
+                const uint16 bias_of = HAS(HAS_BIAS) ? as_uint16(LOAD_CHANNELS(bias, flags.s5)) : (uint16)(0);
+                const float16 scale = HAS(HAS_B_SCALE) ? as_float16(LOAD_CHANNELS(b_scale, flags.s6)) : (float16)(1.0f);
+                block.added[j] = bias_of + (uint16)(CENTER - (zero ^ FLIP)) * sums;
+                block.shift[j] = (uint16)(-(CENTER << LESS_BITS) * 9) * sums;
+                block.scale[j] = (float16)(all_scale) * scale / (float16)(dst_scale_of);
+            }
             for (int j = 0; j < TRANSFORMS; j++)
-                for (int g = 0; g * R < to.count; g++)
-                    multiply(products + (g * TRANSFORMS + j) * PRODUCTS, groups + (g * TRANSFORMS + j) * matrix,
-                             own_products + (g * TRANSFORMS + j) * R, panel + (BLOCK + j * (1 + pairs) * BLOCK), pairs);
+                multiply_groups(products + j * PRODUCTS, groups + j * matrix, own_products + j * R,
+                                panel + (BLOCK + j * MATRIX_INTS(pairs)), pairs, to.count,
+                                i + 1 == end_block && j + 1 == TRANSFORMS);
             store_tiles(dst, products, &block, &end, &to PASS_ADDENDS);
         }
     }

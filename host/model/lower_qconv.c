@@ -216,12 +216,12 @@ static rnl_status lower_in_one(rnl_lowering *lowering, const rnl_window *window,
     *out_done = false;
     if (p->b_constant == RNL_NO_VALUE)
         return RNL_OK;
-    params.winograd = rnl_qconv_winograd_pays(device, &params, &end, &p->a, &p->b, &p->target);
+    params.winograd = rnl_qconv_winograd_form(device, &params, &end, &p->a, &p->b, &p->target);
     if (!params.winograd && !rnl_qconv_panel_applies(device, &params, &end, &p->a, &p->b, &p->target))
         return RNL_OK;
     *out_done = true;
     if (params.winograd)
-        key.packing = RNL_PACKING_BYTES_WINOGRAD;
+        key.packing = (rnl_packing)(RNL_PACKING_BYTES_WINOGRAD + params.winograd - 1);
     TRY(lower_memory(lowering, &params, &end, &p->a, &p->b, &p->target, &scratch));
     TRY(rnl_lower_weight(lowering, &key, NULL, 0, &packed));
     return rnl_op_qconv_panel(lowering->list, &params, &end, &p->a, &p->b, &packed, &p->target);

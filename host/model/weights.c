@@ -220,7 +220,7 @@ static rnl_status describe_bytes(const rnl_weights *weights, const rnl_host_tens
 
 static rnl_status describe_bytes_winograd(const rnl_host_tensor *tensor, rnl_weight *weight)
 {
-    const int64_t bytes = rnl_qconv_winograd_bytes(tensor->shape);
+    const int64_t bytes = rnl_qconv_winograd_bytes(rnl_packing_bytes_winograd_form(weight->key.packing), tensor->shape);
     if (bytes == INT64_MAX)
         return FAIL(RNL_RESOURCE_EXHAUSTED, "a packed weight overflows the address space");
     weight->size_bytes = (size_t)bytes;
@@ -256,7 +256,7 @@ static rnl_status describe(const rnl_weights *weights, const rnl_host_tensor *te
         return describe_turned(tensor, weight);
     if (rnl_packing_is_bytes(packing))
         return describe_bytes(weights, tensor, weight);
-    if (packing == RNL_PACKING_BYTES_WINOGRAD)
+    if (rnl_packing_bytes_winograd_form(packing))
         return describe_bytes_winograd(tensor, weight);
     if (rnl_packing_is_pairs(packing))
         return describe_pairs(tensor, weight);

@@ -4,6 +4,7 @@
 #define RUNNEL_MODEL_WEIGHTS_H
 
 #include "graph/graph.h"
+#include "ops/qconv_winograd.h"
 #include "ops/qgemm.h"
 #include <pthread.h>
 
@@ -30,9 +31,10 @@ typedef enum rnl_packing {
     RNL_PACKING_BYTES_TURNED,    /* N x K, the same */
     RNL_PACKING_BYTES_WINDOWS,   /* a convolution's weights M x C x …, the same as a matrix (…, C) x M */
     RNL_PACKING_BYTES_LINES, /* … with each line of taps, of the last dimension, filled up to a multiple of 4 bytes */
-    RNL_PACKING_BYTES_WINOGRAD, /* M x C x 3 x 3 of signed bytes, by rnl_qconv_winograd_pack */
-    RNL_PACKING_SCALE,          /* not the value but a float vector, made while planning: factors … */
-    RNL_PACKING_SHIFT           /* … and what is added */
+    RNL_PACKING_BYTES_WINOGRAD, /* M x C x 3 x 3 of signed bytes, by rnl_qconv_winograd_pack … */
+    RNL_PACKING_BYTES_WINOGRAD_LAST = RNL_PACKING_BYTES_WINOGRAD + RNL_QCONV_WINOGRAD_FORMS - 1, /* … in its forms */
+    RNL_PACKING_SCALE, /* not the value but a float vector, made while planning: factors … */
+    RNL_PACKING_SHIFT  /* … and what is added */
 } rnl_packing;
 
 /* What tells weights apart. */
@@ -149,6 +151,13 @@ static inline bool rnl_packing_is_strassen(rnl_packing packing)
 static inline int64_t rnl_packing_winograd_side(rnl_packing packing)
 {
     return packing == RNL_PACKING_CONV_WINOGRAD ? 4 : packing == RNL_PACKING_CONV_WINOGRAD_2 ? 2 : 0;
+}
+
+/* Of 8 bits; 0 likewise. */
+static inline int64_t rnl_packing_bytes_winograd_form(rnl_packing packing)
+{
+    const bool is_one = packing >= RNL_PACKING_BYTES_WINOGRAD && packing <= RNL_PACKING_BYTES_WINOGRAD_LAST;
+    return is_one ? (int64_t)(packing - RNL_PACKING_BYTES_WINOGRAD) + 1 : 0;
 }
 
 /* For matrix tiles: parts of a number; 0: not for them. */

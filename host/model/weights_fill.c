@@ -145,8 +145,9 @@ static void fill_packed(const rnl_host_tensor *tensor, const rnl_weight *weight,
 {
     if (rnl_packing_is_bytes(weight->key.packing))
         fill_bytes(tensor, weight->key.packing, target);
-    else if (weight->key.packing == RNL_PACKING_BYTES_WINOGRAD)
-        rnl_qconv_winograd_pack(tensor->shape, tensor->data, target);
+    else if (rnl_packing_bytes_winograd_form(weight->key.packing))
+        rnl_qconv_winograd_pack(rnl_packing_bytes_winograd_form(weight->key.packing), tensor->shape, tensor->data,
+                                target);
     else if (rnl_packing_is_pairs(weight->key.packing))
         fill_pairs(tensor, weight, target);
     else if (rnl_packing_winograd_side(weight->key.packing))

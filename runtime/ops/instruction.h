@@ -11,7 +11,7 @@
 /* X(name, the define of clkernels/instruction.cl) */
 /* clang-format off */
 #define RNL_INSTRUCTION_LIST(X) \
-    X(VNNI, "VNNI")             /* vpdpbusd on 16 lanes */ \
+    X(VNNI, "VNNI")             /* vpdpbusd and vpdpwssd on 16 lanes */ \
     X(VNNI8, "MADD=8 -DFOURS")  /* and on 8, of AVX-VNNI */ \
     X(FOURS, "MADD=8 -DFOURS -DMODEL") /* the same in plain C, for tests */ \
     X(MADD8, "MADD=8")          /* vpmaddwd on 8 lanes */ \

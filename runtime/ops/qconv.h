@@ -14,7 +14,7 @@ typedef struct rnl_qconv_params {
     const rnl_view *src_zero_point, *weight_zero_point;
     /* Of rnl_op_qconv_panel alone: */
     const rnl_view *scratch; /* memory that rnl_qconv_scratch asked for, or NULL */
-    bool winograd;           /* the weights are packed by rnl_qconv_winograd_pack */
+    int64_t winograd;        /* the weights are packed by rnl_qconv_winograd_pack in this form; 0: not so */
 } rnl_qconv_params;
 
 /*

@@ -8,15 +8,19 @@
 
 #include "ops/qconv_panel.h"
 
+/* Ways to do it: tiles of 2x2 pixels by vpmaddwd, of 4x4 by vpdpwssd, and of 2x2 by that with fewer products. */
+#define RNL_QCONV_WINOGRAD_FORMS 3
+
 /*
- * It is faster on this device than what reads rnl_op_qgemm_pack's form: params.winograd is to be set then, and the
- * weights packed by rnl_qconv_winograd_pack. With RUNNEL_QCONV=winograd wherever it can be done on a CPU.
+ * The form, from 1 on, that is faster on this device than what reads rnl_op_qgemm_pack's; 0: none. params.winograd is
+ * to be set to it then, and the weights packed by rnl_qconv_winograd_pack for it. With RUNNEL_QCONV=winograd wherever
+ * it can be done on a CPU.
  */
-RNL_API bool rnl_qconv_winograd_pays(rnl_device *device, const rnl_qconv_params *params, const rnl_qconv_end *end,
-                                     const rnl_view *src, const rnl_view *weight, const rnl_view *dst);
+RNL_API int64_t rnl_qconv_winograd_form(rnl_device *device, const rnl_qconv_params *params, const rnl_qconv_end *end,
+                                        const rnl_view *src, const rnl_view *weight, const rnl_view *dst);
 /* Of weights of this shape (M, C, 3, 3), packed; INT64_MAX where that overflows. */
-RNL_API int64_t rnl_qconv_winograd_bytes(const int64_t shape[4]);
+RNL_API int64_t rnl_qconv_winograd_bytes(int64_t form, const int64_t shape[4]);
 /* `source`: dense, in that order. `target` is aligned for int32. */
-RNL_API void rnl_qconv_winograd_pack(const int64_t shape[4], const int8_t *source, void *target);
+RNL_API void rnl_qconv_winograd_pack(int64_t form, const int64_t shape[4], const int8_t *source, void *target);
 
 #endif

@@ -1,25 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Convolutions of bytes by Winograd's way in integers, of vpmaddwd where there is one and of plain C elsewhere. */
 #include "ops/implementation.h"
+#include "ops/instruction.h"
 #include "ops/qconv_winograd.h"
 #include "support/qconv_case.h"
 #include <stdlib.h>
 #include <string.h>
 
-/* Of bytes without and with signs, with all that a convolution may end in. */
-static void run(qconv_case test)
+/* Of bytes without and with signs, with all that a convolution may end in, in this form. */
+static void run_form(qconv_case test, int64_t form)
 {
     for (int i = 0; rnl_device_is_cpu(op_device()) && i < 6; i++) {
         if ((op_small() && i != 1 && i != 4) || !op_chosen())
             continue;
         test.dtype = i % 2 ? RNL_I8 : RNL_U8;
         test.options = (qconv_options)(i / 2);
-        test.winograd = true;
+        test.winograd = form;
         ck_assert(qconv_case_run(&test, "qconv:winograd"));
         const char *half = getenv("RUNNEL_FIP");
-        ck_assert(!half || op_last_has("-DFIP") == (strcmp(half, "on") == 0));
+        ck_assert(op_last_has("-DWIDE") == (form > 1) && op_last_has("-DSIDE=4") == (form == 2));
+        ck_assert(!half || form > 1 || op_last_has("-DFIP") == (strcmp(half, "on") == 0));
         op_reset();
     }
+}
+
+/* The wide ones take channels by 32, and tiles of 4x4 pixels up to 224. */
+static void run(qconv_case test)
+{
+    run_form(test, 1);
+    if (test.channels % 32 == 0 && test.channels <= 224)
+        run_form(test, 2);
+    if (test.channels % 32 == 0)
+        run_form(test, 3);
 }
 #define WINDOWS .kernel = {3, 3}, .stride = {1, 1}, .dilation = {1, 1}
 
@@ -69,15 +81,23 @@ START_TEST(many_tiles)
 }
 END_TEST
 
-/* What is multiplied by 4 on the way stays within 32 bits. */
+/* What is multiplied by 4 on the way, or by 576, leaves all of a sum. */
 START_TEST(largest_sums)
 {
+    for (int sign = -1; sign < 2; sign += 2)
+        run((qconv_case){.images = 1,
+                         .channels = op_small() ? 32 : 224,
+                         .filters = 3,
+                         .size = {3, 3},
+                         .pad = {1, 1},
+                         .extreme = sign,
+                         WINDOWS});
     run((qconv_case){.images = 1,
                      .channels = op_small() ? 32 : 1024,
                      .filters = 3,
                      .size = {3, 3},
                      .pad = {1, 1},
-                     .extreme = true,
+                     .extreme = 1,
                      WINDOWS});
 }
 END_TEST
@@ -95,7 +115,7 @@ START_TEST(half_the_products)
                      .filters = 3,
                      .size = {7, 6},
                      .pad = {1, 1},
-                     .extreme = true,
+                     .extreme = 1,
                      WINDOWS});
     unsetenv("RUNNEL_FIP");
 }
@@ -110,19 +130,22 @@ START_TEST(choice)
     const rnl_view *src = &j.src->view, *weight = &j.weight->view, *dst = &j.dst->view;
     setenv("RUNNEL_QCONV", "winograd", 1);
     const bool is_cpu = rnl_device_is_cpu(op_device());
-    ck_assert(rnl_qconv_winograd_pays(op_device(), &j.params, &end, src, weight, dst) == is_cpu);
-    j.params.winograd = true;
+    ck_assert((rnl_qconv_winograd_form(op_device(), &j.params, &end, src, weight, dst) > 0) == is_cpu);
+    for (j.params.winograd = -1; j.params.winograd < 5; j.params.winograd += 5)
+        op_expect(RNL_INVALID_ARGUMENT, rnl_op_qconv_panel(op_list(), &j.params, &end, src, weight, src, dst));
+    j.params.winograd = 1;
     op_expect(RNL_INVALID_ARGUMENT, rnl_op_qconv_panel(op_list(), &j.params, &end, src, weight, src, dst));
     rnl_qconv_params other = j.params;
     other.stride[1] = 2;
-    ck_assert(!rnl_qconv_winograd_pays(op_device(), &other, &end, src, weight, dst));
+    ck_assert_int_eq(rnl_qconv_winograd_form(op_device(), &other, &end, src, weight, dst), 0);
     other = j.params;
     other.dilation[0] = 2;
-    ck_assert(!rnl_qconv_winograd_pays(op_device(), &other, &end, src, weight, dst));
+    ck_assert_int_eq(rnl_qconv_winograd_form(op_device(), &other, &end, src, weight, dst), 0);
     unsetenv("RUNNEL_QCONV");
-    const int64_t shapes[2][4] = {{8, 2048, 3, 3}, {INT64_MAX / 16, 1024, 3, 3}};
-    for (size_t i = 0; i < 2; i++)
-        ck_assert_int_eq(rnl_qconv_winograd_bytes(shapes[i]), INT64_MAX);
+    const int64_t shapes[4][4] = {
+        {8, 2048, 3, 3}, {INT64_MAX / 16, 1024, 3, 3}, {8, 256, 3, 3}, {INT64_MAX / 16, 224, 3, 3}};
+    for (size_t i = 0; i < 4; i++)
+        ck_assert_int_eq(rnl_qconv_winograd_bytes(1 + (int64_t)i / 2, shapes[i]), INT64_MAX);
 }
 END_TEST
 

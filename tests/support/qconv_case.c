@@ -108,7 +108,8 @@ void qconv_case_create(const qconv_case *test, qconv_run *j)
     j->src = bytes_of(dtype, 4, src, OP_CHANNELS_LAST);
     j->weight = bytes_of(RNL_I8, 4, weight, OP_CHANNELS_LAST);
     if (test->extreme) {
-        op_fill(j->src, OP_RANDOM, dtype == RNL_I8 ? 127 : 255, dtype == RNL_I8 ? 127 : 255);
+        const double lowest = dtype == RNL_I8 ? -128 : 0, value = lowest + (test->extreme > 0 ? 255 : 0);
+        op_fill(j->src, OP_RANDOM, value, value);
         op_fill(j->weight, OP_RANDOM, -128, -128);
     }
     j->dst = op_tensor_create(dtype, 4, dst, OP_CHANNELS_LAST);
@@ -161,9 +162,9 @@ static op_tensor *pack(const op_tensor *weight)
     return packed;
 }
 
-static op_tensor *pack_winograd(const op_tensor *weight)
+static op_tensor *pack_winograd(const op_tensor *weight, int64_t form)
 {
-    const int64_t *n = weight->view.shape, ints = rnl_qconv_winograd_bytes(n) / 4;
+    const int64_t *n = weight->view.shape, ints = rnl_qconv_winograd_bytes(form, n) / 4;
     op_tensor *packed = op_tensor_create(RNL_I32, 1, &ints, OP_ROW_MAJOR);
     int8_t *dense = malloc((size_t)(n[0] * n[1] * 9)), *at = dense;
     ck_assert_ptr_nonnull(dense);
@@ -171,7 +172,7 @@ static op_tensor *pack_winograd(const op_tensor *weight)
         for (int64_t c = 0; c < n[1]; c++)
             for (int64_t i = 0; i < 9; i++)
                 *at++ = (int8_t)op_get(weight, (int64_t[]){m, c, i / 3, i % 3}).i;
-    rnl_qconv_winograd_pack(n, dense, (int32_t *)(void *)packed->data + packed->view.offset);
+    rnl_qconv_winograd_pack(form, n, dense, (int32_t *)(void *)packed->data + packed->view.offset);
     free(dense);
     return packed;
 }
@@ -185,7 +186,7 @@ bool qconv_case_run(const qconv_case *test, const char *implementation)
         !rnl_qconv_panel_applies(op_device(), &j.params, &end, &j.src->view, &j.weight->view, &j.dst->view))
         return false;
     j.params.winograd = test->winograd;
-    j.packed = test->winograd ? pack_winograd(j.weight) : pack(j.weight);
+    j.packed = test->winograd ? pack_winograd(j.weight, test->winograd) : pack(j.weight);
     const int64_t scratch =
         rnl_qconv_scratch(op_device(), &j.params, &end, &j.src->view, &j.weight->view, &j.dst->view);
     if (scratch > 0)

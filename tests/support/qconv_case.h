@@ -16,8 +16,8 @@ typedef struct qconv_case {
     int64_t images, channels, filters, size[2], kernel[2], stride[2], dilation[2], pad[2];
     rnl_dtype dtype;
     qconv_options options;
-    bool winograd;
-    bool extreme; /* the largest pixels and the least weights, all of them */
+    int64_t winograd;
+    int extreme; /* 1: the largest pixels there are, -1: the smallest; with the smallest weights */
 } qconv_case;
 
 /* Scales are powers of two, so that float32 computes exactly and halves occur. */
