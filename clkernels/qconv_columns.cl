@@ -36,14 +36,17 @@ __kernel void qconv_columns(__global uchar *dst, const idx_t dst_offset, __globa
                             const idx_t src_offset, __global const uchar *src_zero, const idx_t src_zero_offset,
                             const idx8_t sizes, const idx4_t src_size, const idx4_t taps, const idx4_t step,
                             const idx4_t dilation, const idx4_t pad, const idx8_t src_stride, const int has_zero,
-                            const int each)
+                            const int each TEAM_ARGUMENTS)
 {
+    TEAM_ENTER
     const idx_t first = (idx_t)get_global_id(0) * each, last = min(first + (idx_t)each, sizes.s3);
     const idx_t row = (idx_t)get_global_id(2) * (idx_t)get_global_size(1) + (idx_t)get_global_id(1);
     idx_t rest = row;
     const idx_t h = take_index(&rest, sizes.s2), d = take_index(&rest, sizes.s1);
-    if (rest >= sizes.s0)
+    if (rest >= sizes.s0) {
+        TEAM_LEAVE
         return;
+    }
     const uchar zero = has_zero ? src_zero[src_zero_offset] : 0;
     const idx_t line_bytes = taps.s2 * sizes.s4, window_bytes = taps.s0 * taps.s1 * line_bytes;
     __global uchar *to = dst + (dst_offset + (row * sizes.s3 + first) * window_bytes);
@@ -65,4 +68,5 @@ __kernel void qconv_columns(__global uchar *dst, const idx_t dst_offset, __globa
                 to += line_bytes;
             }
     }
+    TEAM_LEAVE
 }

@@ -71,8 +71,11 @@ void rnl_teamwork_begin(rnl_session *session)
         work->start_ns = rnl_clock_ns();
         work->mark = rnl_team_set_mark(device);
     }
-    if (wish == RNL_TEAM_ON || is_wanted(work->now))
-        rnl_team_begin(session->stream);
+    if (wish != RNL_TEAM_ON && !is_wanted(work->now))
+        return;
+    rnl_team_begin(session->stream);
+    if (rnl_steps_are_collected(&session->bound->steps))
+        rnl_team_help(session->stream);
 }
 
 static void decide(rnl_teamwork_record *record, bool is_better)

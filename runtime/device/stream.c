@@ -133,6 +133,7 @@ rnl_status rnl_stream_check_only(rnl_stream *stream)
 void rnl_stream_rejoin(rnl_stream *stream)
 {
     stream->products = 0;
+    stream->is_idle = false;
     if (stream->leave_team)
         (void)!stream->leave_team(stream);
 }
@@ -141,6 +142,7 @@ rnl_status rnl_stream_check(rnl_stream *stream)
 {
     TRY(rnl_stream_check_only(stream));
     stream->products = 0;
+    stream->is_idle = false;
     return stream->leave_team ? stream->leave_team(stream) : RNL_OK;
 }
 
@@ -169,6 +171,11 @@ rnl_status rnl_command_check(cl_event event)
 static rnl_status finish(rnl_stream *stream)
 {
     cl_event marker = NULL;
+    if (stream->is_idle && !stream->leave_team && !stream->is_handed_out && !stream->has_turns &&
+        stream->waits_for.count == 0) {
+        leave(stream);
+        return RNL_OK;
+    }
     rnl_stream_rejoin(stream);
     rnl_status status = CL(clEnqueueMarkerWithWaitList(stream->queue, 0, NULL, &marker));
     rnl_stream_fail(stream, status);
@@ -207,5 +214,6 @@ rnl_status rnl_stream_synchronize(rnl_stream *stream)
         status = rnl_stream_fail(stream, rnl_guards_check(stream->device));
     if (status == RNL_OK)
         rnl_fates_clear(&stream->waits_for); /* all of that has ended */
+    stream->is_idle = status == RNL_OK;
     return status;
 }

@@ -15,6 +15,7 @@ struct rnl_stream {
     cl_command_queue queue;
     rnl_fate *fate;          /* its first failure, sticky */
     rnl_fates waits_for;     /* of the streams that it waited for since it was synchronised last */
+    bool is_idle;            /* its queue: nothing was enqueued since it was synchronised last */
     bool is_inside;          /* of the device's gate: kernels were launched and not waited for yet */
     struct rnl_mover *mover; /* mover.h; NULL until there was a job */
     bool has_turns;          /* since it was synchronised last: see mover.h */
@@ -24,6 +25,7 @@ struct rnl_stream {
     bool is_handed_out;      /* its queue: others enqueue there unseen */
     uint32_t products;       /* matrix products that followed each other, with nothing else in between */
     struct rnl_team *team;   /* kernel/team.c's: which may take launches; NULL: none */
+    bool helps_team;         /* rnl_team_help */
     uint64_t team_launches;  /* that it took so far */
     uint32_t team_losses;    /* its own when the stream went inside */
     rnl_status (*leave_team)(rnl_stream *stream); /* while it has taken some: makes the queue wait for it */

@@ -2,6 +2,7 @@
 #include "kernel/team_calls.h"
 
 #include "kernel/memory_address.h"
+#include <linux/futex.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +15,9 @@
 #define MOST_MEMORIES 256
 #define LAST_MEMORIES 8 /* that are looked at, not to keep one often */
 #define VALUE_BYTES ((size_t)64 << 10)
-#define VALUE_ALIGNMENT 128u  /* OpenCL C's widest vectors */
+#define VALUE_ALIGNMENT 128u /* OpenCL C's widest vectors */
+#define WAIT_TURNS 2000
+#define WAIT_YIELDS 100
 #define DEFAULT_MXCSR 0x1f80u /* rounding to nearest, denormal numbers, no exceptions */
 
 typedef struct team_call {
@@ -230,48 +233,108 @@ static rnl_status enqueue_share(const rnl_team *team, struct rnl_team_batch *bat
         clEnqueueNativeKernel(team->queues[thread], run_share, &share, sizeof share, 0, NULL, NULL, 0, NULL, NULL));
 }
 
-/* Counts for threads from `first` on, as they would: others wait for each call's groups before they go on. */
-static void count_for_missing(rnl_team *team, const struct rnl_team_batch *batch, uint32_t first)
+static bool has_come(const rnl_team *team, uint32_t wanted)
+{
+    return (int32_t)(__atomic_load_n(&team->words[0], __ATOMIC_SEQ_CST) - wanted) >= 0;
+}
+
+static void pause_turn(void)
+{
+#ifdef __x86_64__
+    __asm__ volatile("pause" ::: "memory");
+#endif
+}
+
+/* As team.clh's team_wait does. */
+void rnl_team_await(rnl_team *team)
+{
+    const uint32_t wanted = team->wanted;
+    for (int turn = 0; turn < WAIT_TURNS && !has_come(team, wanted); turn++)
+        pause_turn();
+    for (int yields = 0; yields < WAIT_YIELDS && !has_come(team, wanted); yields++)
+        sched_yield();
+    if (has_come(team, wanted))
+        return;
+    __atomic_fetch_add(&team->words[RNL_TEAM_SLEEPERS], 1, __ATOMIC_SEQ_CST);
+    for (uint32_t now; !has_come(team, wanted);) {
+        now = __atomic_load_n(&team->words[0], __ATOMIC_SEQ_CST);
+        if ((int32_t)(now - wanted) < 0)
+            (void)syscall(SYS_futex, &team->words[0], FUTEX_WAIT_PRIVATE, now, NULL, NULL, 0);
+    }
+    __atomic_fetch_sub(&team->words[RNL_TEAM_SLEEPERS], 1, __ATOMIC_SEQ_CST);
+}
+
+void rnl_team_do_own(rnl_team *team)
+{
+    thread_share share = {.batch = team->own, .thread = 0};
+    team->own = NULL;
+    if (share.batch)
+        run_share(&share);
+}
+
+/* Counts for threads that are not there, as they would: others wait for each call's groups before they go on. */
+static void count_for_missing(rnl_team *team, const struct rnl_team_batch *batch, const bool *is_there)
 {
     for (uint32_t i = 0; i < batch->call_count; i++) {
         const team_call *call = &batch->calls[i];
         uint32_t groups = 0;
-        for (uint32_t thread = first; thread < team->threads; thread++) {
+        for (uint32_t thread = 0; thread < team->threads; thread++) {
             rnl_team_piece pieces[RNL_TEAM_MOST_PIECES];
-            const uint32_t found = rnl_team_find_pieces(&call->cut, team->threads, thread, pieces);
+            const uint32_t found =
+                is_there[thread] ? 0 : rnl_team_find_pieces(&call->cut, team->threads, thread, pieces);
             for (uint32_t j = 0; j < found; j++)
                 groups += (uint32_t)rnl_team_groups_in(&call->range, &call->cut, &pieces[j]);
         }
-        while ((int32_t)(__atomic_load_n(&team->words[0], __ATOMIC_SEQ_CST) - call->wanted) < 0)
+        while (!has_come(team, call->wanted))
             sched_yield();
         __atomic_fetch_add(&team->words[0], groups, __ATOMIC_SEQ_CST);
-        (void)syscall(SYS_futex, &team->words[0], 129, INT32_MAX, NULL, NULL, 0); /* FUTEX_WAKE of this process */
+        (void)syscall(SYS_futex, &team->words[0], FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
     }
+}
+
+/* What was not enqueued counts as done. Returns how many threads there are of it. */
+static uint32_t end_for_missing(rnl_team *team, const struct rnl_team_batch *batch, const bool *is_there)
+{
+    uint32_t missing = 0;
+    const rnl_error before = *rnl_last_error();
+    for (uint32_t i = 0; i < team->threads; i++)
+        missing += !is_there[i];
+    count_for_missing(team, batch, is_there);
+    rnl_team_finish(team);
+    team->words[RNL_TEAM_DONE] = 0;
+    team->losses++;
+    (void)rnl_error_restore(&before);
+    return missing;
 }
 
 rnl_status rnl_team_flush(rnl_team *team)
 {
     struct rnl_team_batch *batch = team->batch;
+    bool is_there[RNL_TEAM_MOST_THREADS] = {false};
     rnl_status status = RNL_OK;
-    uint32_t told = 0;
+    if (!team->helps)
+        rnl_team_do_own(team);
     if (!batch || batch->call_count == 0)
         return RNL_OK;
     team->batch = NULL;
     team->enough = team->enough < MOST_CALLS / 2 ? 2 * team->enough : MOST_CALLS;
     atomic_store(&batch->running, team->threads + 1);
-    while (told < team->threads && status == RNL_OK) {
-        status = enqueue_share(team, batch, told);
-        told += status == RNL_OK;
+    for (uint32_t i = team->helps ? 1 : 0; i < team->threads && status == RNL_OK; i++) {
+        status = enqueue_share(team, batch, i);
+        is_there[i] = status == RNL_OK;
     }
-    if (told < team->threads) {
+    rnl_team_do_own(team);
+    if (status == RNL_OK) {
+        team->own = team->helps ? batch : NULL;
+        give_back(batch, 1);
+        return RNL_OK;
+    }
+    if (team->helps) { /* the others wait for it while what is missing is counted */
         const rnl_error before = *rnl_last_error();
-        count_for_missing(team, batch, told);
-        rnl_team_finish(team);
-        team->words[RNL_TEAM_DONE] = 0;
-        team->losses++;
+        is_there[0] = enqueue_share(team, batch, 0) == RNL_OK;
         (void)rnl_error_restore(&before);
     }
-    give_back(batch, 1 + team->threads - told);
+    give_back(batch, 1 + end_for_missing(team, batch, is_there));
     return status;
 }
 

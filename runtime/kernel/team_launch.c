@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Going to a team and back, and launches. */
 #include "base/clock.h"
+#include "base/stack.h"
 #include "device/trace.h"
 #include "kernel/team_calls.h"
 
+#include <stdlib.h>
 #include <string.h>
 
+#define OWN_STACK_BYTES ((size_t)2 << 20) /* kernels have arrays of their own; the driver's threads have some MiB */
 #define MOST_WAITING (1u << 20) /* groups of a launch: the counter's numbers are far less than half of it apart */
 #define MOST_CALLED 65534u      /* along a dimension, where pocl compiles anew for more */
 
@@ -55,18 +58,41 @@ static rnl_status enqueue_arrive(rnl_team *team)
     return status;
 }
 
+/* With the lock. Where several streams launch, one that helps would have the others wait for its thread. */
+static bool set_helper(const rnl_stream *stream)
+{
+    stream->team->helps = stream->helps_team && !rnl_team_is_shared(stream->team);
+    return stream->team->helps;
+}
+
+/* The stream's queue waits for the team, whose end *out_last becomes. */
+static rnl_status enqueue_end(rnl_stream *stream, cl_event *out_last)
+{
+    rnl_team *team = stream->team;
+    rnl_team_do_own(team);
+    TRY(enqueue_await(team, 1));
+    stream->is_idle = false;
+    TRY(CL(clEnqueueMarkerWithWaitList(team->queues[0], 0, NULL, out_last)));
+    return CL(clEnqueueBarrierWithWaitList(stream->queue, 1, out_last, NULL));
+}
+
+/* The thread waits for the team itself, as who helps would anyway. */
+static rnl_status wait_for_team(rnl_team *team)
+{
+    TRY(rnl_team_flush(team));
+    rnl_team_do_own(team);
+    rnl_team_await(team);
+    return RNL_OK;
+}
+
 static rnl_status leave(rnl_stream *stream)
 {
     rnl_team *team = stream->team;
     cl_event last = NULL;
     pthread_mutex_lock(&team->lock);
-    rnl_status status = enqueue_await(team, 1);
+    rnl_status status = set_helper(stream) ? wait_for_team(team) : enqueue_end(stream, &last);
     if (status == RNL_OK && team->losses != stream->team_losses)
         status = FAIL(RNL_INTERNAL, "launches of this stream were lost with another stream's");
-    if (status == RNL_OK)
-        status = CL(clEnqueueMarkerWithWaitList(team->queues[0], 0, NULL, &last));
-    if (status == RNL_OK)
-        status = CL(clEnqueueBarrierWithWaitList(stream->queue, 1, &last, NULL));
     if (status != RNL_OK)
         rnl_team_finish(team);
     rnl_team_start_small(team);
@@ -76,9 +102,12 @@ static rnl_status leave(rnl_stream *stream)
     return rnl_stream_fail(stream, status);
 }
 
-static rnl_status wait_for_stream(const rnl_team *team, const rnl_stream *stream)
+static rnl_status wait_for_stream(const rnl_team *team, rnl_stream *stream)
 {
     cl_event before = NULL;
+    if (stream->helps_team)
+        return stream->is_idle ? RNL_OK : CL(clFinish(stream->queue));
+    stream->is_idle = false;
     rnl_status status = CL(clEnqueueMarkerWithWaitList(stream->queue, 0, NULL, &before));
     for (uint32_t i = 0; i < team->threads && status == RNL_OK; i++)
         status = CL(clEnqueueBarrierWithWaitList(team->queues[i], 1, &before, NULL));
@@ -114,10 +143,23 @@ void rnl_team_begin(rnl_stream *stream)
         stream->team = rnl_team_of(stream->device);
 }
 
+void rnl_team_help(rnl_stream *stream)
+{
+    const char *wish = getenv("RUNNEL_TEAM_HELP");
+    stream->helps_team =
+        stream->team && stream->team->calls && rnl_stack_has(OWN_STACK_BYTES) && !(wish && strcmp(wish, "off") == 0);
+}
+
+bool rnl_team_is_helped(const rnl_stream *stream)
+{
+    return stream->helps_team;
+}
+
 rnl_status rnl_team_end(rnl_stream *stream)
 {
     const rnl_status status = stream->leave_team ? leave(stream) : RNL_OK;
     stream->team = NULL;
+    stream->helps_team = false;
     return status;
 }
 
@@ -293,6 +335,7 @@ static rnl_status launch_whole(rnl_stream *stream, rnl_team_kernel *kernel, cons
 {
     const size_t offset[3] = {RNL_TEAM_FIRST_ID, 0, 0};
     TRY(set_together(stream->team, kernel));
+    stream->is_idle = false;
     TRY(CL(clEnqueueNDRangeKernel(stream->queue, kernel->object, range->dimensions, offset, range->global, range->local,
                                   0, NULL, event)));
     stream->team->wanted += (uint32_t)rnl_team_groups(range);
@@ -386,6 +429,7 @@ static rnl_status begin_launch(rnl_stream *stream, bool *out_inside)
     if (*out_inside) {
         rnl_stream_enter(stream);
         pthread_mutex_lock(&stream->team->lock);
+        set_helper(stream);
     }
     return RNL_OK;
 }
@@ -462,6 +506,7 @@ rnl_status rnl_team_push(rnl_stream *stream)
     if (!team || !stream->leave_team)
         return RNL_OK;
     pthread_mutex_lock(&team->lock);
+    set_helper(stream);
     const rnl_status status = rnl_team_flush(team);
     pthread_mutex_unlock(&team->lock);
     return rnl_stream_fail(stream, status);

@@ -3,6 +3,7 @@
 #ifndef RUNNEL_KERNEL_TEAM_WORDS_H
 #define RUNNEL_KERNEL_TEAM_WORDS_H
 
+#define RNL_TEAM_SLEEPERS 1 /* threads that sleep until it has come */
 #define RNL_TEAM_SLEPT 2    /* cycles that threads slept, … */
 #define RNL_TEAM_WAITED 4   /* … and waited for longer than they look; two words each */
 #define RNL_TEAM_TELL 8     /* not 0: kernels tell where their code is, … */

@@ -203,9 +203,10 @@ rnl_status rnl_op_qconv_columns(rnl_step_list *list, const rnl_qconv_params *par
     add_strides(&step, src);
     rnl_step_int(&step, rnl_view_exists(zero));
     /* On CPUs a work-item takes a row, so that what it finds out of it is worth it. */
-    const int64_t columns = sizes[3], each = rnl_device_is_cpu(list->device) ? columns : 1;
+    const bool takes_rows = rnl_device_is_cpu(list->device);
+    const int64_t columns = sizes[3], each = takes_rows ? columns : 1;
     rnl_step_int(&step, (int32_t)each);
-    add_range(&step, columns / each, rnl_view_elements(dst) / taps / channels / columns, each > 1);
+    add_range(&step, columns / each, rnl_view_elements(dst) / taps / channels / columns, takes_rows);
     step.step.bytes = (uint64_t)rnl_view_elements(src) + (uint64_t)rnl_view_elements(dst);
     rnl_step_writes(&step, dst->slot);
     return rnl_step_end(&step, "qconv_columns.cl", "qconv_columns");

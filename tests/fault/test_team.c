@@ -3,6 +3,7 @@
  * Runs by a team of threads: the same bits as without; several sessions and devices of the same threads at once; calls
  * that fail. Where the device has no team everything runs the usual way, and must do as well.
  */
+#include "device/cl_status.h"
 #include "kernel/team.h"
 #include "support/fault.h"
 #include "support/small_model.h"
@@ -131,6 +132,62 @@ START_TEST(test_without_calls)
 }
 END_TEST
 
+/* Calls of OpenCL in a run. */
+static uint64_t count_calls(rnl_session *session, float got[ROWS * SIDE])
+{
+    uint64_t calls = MOST_CALLS;
+    rnl_cl_fail_at(MOST_CALLS, CL_OUT_OF_RESOURCES);
+    test_ok(run(session, got));
+    while (!rnl_cl_fault_pending())
+        calls--;
+    return calls - 1;
+}
+
+typedef struct narrow_run {
+    rnl_session *session;
+    float *got;
+    uint64_t calls;
+} narrow_run;
+
+static void *run_narrow(void *argument)
+{
+    narrow_run *it = argument;
+    it->calls = count_calls(it->session, it->got);
+    return NULL;
+}
+
+/* The caller's thread does the first thread's part, and needs no driver for it; but for one with little stack. */
+START_TEST(test_helped)
+{
+    static float with[ROWS * SIDE], without[ROWS * SIDE], narrow[ROWS * SIDE];
+    rnl_device *device = test_open_device();
+    place it = open_place(device);
+    pthread_attr_t small;
+    pthread_t thread;
+    narrow_run in_small = {.session = it.session, .got = narrow};
+    pthread_attr_init(&small);
+    ck_assert_int_eq(pthread_attr_setstacksize(&small, 512 << 10), 0);
+    for (int i = 0; i < 5; i++)
+        test_ok(run(it.session, with));
+    const uint64_t few = count_calls(it.session, with);
+    ck_assert_int_eq(pthread_create(&thread, &small, run_narrow, &in_small), 0);
+    pthread_join(thread, NULL);
+    setenv("RUNNEL_TEAM_HELP", "off", 1);
+    const uint64_t many = count_calls(it.session, without);
+    unsetenv("RUNNEL_TEAM_HELP");
+    check(with);
+    ck_assert_mem_eq(with, without, sizeof with);
+    ck_assert_mem_eq(with, narrow, sizeof with);
+    if (test_must_have_team(device)) {
+        ck_assert_uint_lt(few, many);
+        ck_assert_uint_eq(in_small.calls, many);
+    }
+    pthread_attr_destroy(&small);
+    close_place(&it);
+    rnl_device_release(device);
+}
+END_TEST
+
 /* Which way is the faster one is found out meanwhile. */
 START_TEST(test_measured)
 {
@@ -233,6 +290,7 @@ int main(void)
     tcase_set_timeout(tcase, 0);
     tcase_add_test(tcase, test_same_bits);
     tcase_add_test(tcase, test_without_calls);
+    tcase_add_test(tcase, test_helped);
     tcase_add_test(tcase, test_measured);
     tcase_add_test(tcase, test_two_sessions);
     tcase_add_test(tcase, test_two_devices);
