@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FEWEST_STEPS 3 /* going in and out takes about as long as two launches */
 #define SHORTEST 32u   /* runs, the first to warm up and the next to measure: a process's first ones tell little; … */
 #define PERIOD 256u    /* … twice as many each time up to these, and up to … */
 #define LONGEST 65536u /* … while the team turns out to be the slower way */
@@ -62,7 +61,7 @@ void rnl_teamwork_begin(rnl_session *session)
     rnl_device *device = session->model->device;
     const rnl_team_wish wish = rnl_team_get_wish();
     work->now = NULL;
-    if (wish == RNL_TEAM_OFF || session->is_profiled || session->bound->steps.step_count < FEWEST_STEPS ||
+    if (wish == RNL_TEAM_OFF || session->is_profiled || session->bound->steps.step_count == 0 ||
         !rnl_device_has_team(device))
         return;
     if (wish != RNL_TEAM_ON) {

@@ -226,8 +226,22 @@ static void CL_CALLBACK run_share(void *data)
     give_back(batch, 1);
 }
 
+static bool has_share(const rnl_team *team, const struct rnl_team_batch *batch, uint32_t thread)
+{
+    rnl_team_piece pieces[RNL_TEAM_MOST_PIECES];
+    for (uint32_t i = 0; i < batch->call_count; i++)
+        if (rnl_team_find_pieces(&batch->calls[i].cut, team->threads, thread, pieces) > 0)
+            return true;
+    return false;
+}
+
+/* A thread is not woken for nothing. */
 static rnl_status enqueue_share(const rnl_team *team, struct rnl_team_batch *batch, uint32_t thread)
 {
+    if (!has_share(team, batch, thread)) {
+        give_back(batch, 1);
+        return RNL_OK;
+    }
     thread_share share = {.batch = batch, .thread = thread};
     return CL(
         clEnqueueNativeKernel(team->queues[thread], run_share, &share, sizeof share, 0, NULL, NULL, 0, NULL, NULL));
