@@ -126,10 +126,20 @@ static bool has_room(const struct rnl_team_batch *batch, const rnl_team_arg *arg
            batch->memory_count + count <= MOST_MEMORIES;
 }
 
-static bool find_addresses(const rnl_team *team, const rnl_team_arg *args, uint32_t count, void **addresses)
+/* Who asks the driver waits for a thread of it, all of which may wait for what is kept of the first thread's part. */
+static void *find_address(rnl_team *team, cl_mem memory)
+{
+    void *address = rnl_memory_known_address(memory);
+    if (address)
+        return address;
+    rnl_team_do_own(team);
+    return rnl_memory_address(team->asking, memory);
+}
+
+static bool find_addresses(rnl_team *team, const rnl_team_arg *args, uint32_t count, void **addresses)
 {
     for (uint32_t i = 0; i < count; i++) {
-        addresses[i] = args[i].is_memory && args[i].memory ? rnl_memory_address(team->asking, args[i].memory) : NULL;
+        addresses[i] = args[i].is_memory && args[i].memory ? find_address(team, args[i].memory) : NULL;
         if (args[i].is_memory && args[i].memory && !addresses[i])
             return false;
     }
