@@ -61,5 +61,9 @@ bool rnl_team_is_shared(const rnl_team *team);
 bool rnl_team_claim(rnl_team *team);
 /* When the stream has left. Takes the event of the end of what it enqueued, which may be NULL: all has ended. */
 void rnl_team_give_up(rnl_team *team, cl_event last);
+/* With the lock, behind a launch: whether threads keep falling asleep, … */
+void rnl_team_look(rnl_team *team);
+/* … for which short launches stay out for a while. Without the lock. */
+bool rnl_team_takes_a_rest(rnl_team *team);
 
 #endif
