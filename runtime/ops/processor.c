@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/processor.h"
+#include <string.h>
 #include <unistd.h>
 
 #define SWIFT_CACHE (48 * 1024)
@@ -13,4 +14,9 @@ bool rnl_processor_is_swift(void)
 bool rnl_processor_multiplies_halves(void)
 {
     return sysconf(_SC_LEVEL1_ICACHE_SIZE) >= HALVES_CACHE && !rnl_processor_is_swift();
+}
+
+bool rnl_processor_adds_beside(const rnl_device *device)
+{
+    return strstr(device->info.vendor, "Intel") == NULL;
 }

@@ -4,6 +4,7 @@
 #include "ops/fip.h"
 #include "ops/implementation.h"
 #include "ops/instruction.h"
+#include "ops/processor.h"
 #include "ops/qconv_problem.h"
 #include "ops/shares.h"
 #include <stdlib.h>
@@ -133,6 +134,13 @@ static rnl_instruction choose_instruction(const rnl_device *device)
     return is_wished() ? forms[0].instruction : RNL_INSTRUCTION_COUNT;
 }
 
+/* Half of the products as additions is no gain where both are done by the same units. */
+static bool may_pay(const rnl_device *device, const winograd_form *form)
+{
+    return is_wished() || form->instruction != RNL_INSTRUCTION_VNNI || form->own_rows == 0 ||
+           rnl_processor_adds_beside(device);
+}
+
 static double gain(const winograd_plan *plan, const rnl_device *device, const rnl_qconv_problem *problem)
 {
     const double products = (double)rnl_view_elements(problem->dst) * (double)problem->depth;
@@ -147,11 +155,12 @@ int64_t rnl_qconv_winograd_form(rnl_device *device, const rnl_qconv_params *para
     const rnl_instruction instruction = choose_instruction(device);
     int64_t best = 0;
     double most = is_wished() ? 0 : 1;
-    if (!rnl_device_is_cpu(device) || !rnl_qconv_problem_of(params, end, src, weight, dst, &problem))
+    if (!rnl_device_is_cpu(device) || !rnl_qconv_problem_of(params, end, src, weight, dst, &problem) ||
+        (!is_wished() && rnl_qconv_amx_applies(device, &problem) && rnl_qconv_amx_pays(device, &problem)))
         return 0;
     for (int64_t i = 1; i <= (int64_t)FORMS; ++i)
-        if (forms[i - 1].instruction == instruction && make_plan(device, &problem, form_of(i), &plan) &&
-            gain(&plan, device, &problem) > most) {
+        if (forms[i - 1].instruction == instruction && may_pay(device, form_of(i)) &&
+            make_plan(device, &problem, form_of(i), &plan) && gain(&plan, device, &problem) > most) {
             most = gain(&plan, device, &problem);
             best = i;
         }

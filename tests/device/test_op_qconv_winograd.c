@@ -142,6 +142,9 @@ START_TEST(choice)
     other.dilation[0] = 2;
     ck_assert_int_eq(rnl_qconv_winograd_form(op_device(), &other, &end, src, weight, dst), 0);
     unsetenv("RUNNEL_QCONV");
+    setenv("RUNNEL_AMX", "model", 1); /* matrix tiles come first */
+    ck_assert_int_eq(rnl_qconv_winograd_form(op_device(), &j.params, &end, src, weight, dst), 0);
+    unsetenv("RUNNEL_AMX");
     const int64_t shapes[4][4] = {
         {8, 2048, 3, 3}, {INT64_MAX / 16, 1024, 3, 3}, {8, 256, 3, 3}, {INT64_MAX / 16, 224, 3, 3}};
     for (size_t i = 0; i < 4; i++)
