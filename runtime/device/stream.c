@@ -174,7 +174,8 @@ static rnl_status finish(rnl_stream *stream)
     if (stream->is_idle && !stream->leave_team && !stream->is_handed_out && !stream->has_turns &&
         stream->waits_for.count == 0) {
         leave(stream);
-        return RNL_OK;
+        return rnl_stream_fail(stream,
+                               CL(clFinish(stream->queue))); /* a marker would have a thread of the driver wake */
     }
     rnl_stream_rejoin(stream);
     rnl_status status = CL(clEnqueueMarkerWithWaitList(stream->queue, 0, NULL, &marker));

@@ -101,6 +101,7 @@ void rnl_track_synchronized(struct rnl_track *track);
 /* Around each command that is enqueued: the first gives the place for its event, the second passes its status on. */
 static inline cl_event *rnl_stream_begin(rnl_stream *stream, uint32_t what, uint64_t bytes)
 {
+    stream->is_idle = false;
     cl_event *event = stream->track ? rnl_track_begin(stream->track, what, bytes, false) : NULL;
     return event ? event : stream->event;
 }
