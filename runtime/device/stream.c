@@ -173,9 +173,9 @@ static rnl_status finish(rnl_stream *stream)
     cl_event marker = NULL;
     if (stream->is_idle && !stream->leave_team && !stream->is_handed_out && !stream->has_turns &&
         stream->waits_for.count == 0) {
+        const rnl_status done = CL(clFinish(stream->queue)); /* a marker would wake a thread of the driver */
         leave(stream);
-        return rnl_stream_fail(stream,
-                               CL(clFinish(stream->queue))); /* a marker would have a thread of the driver wake */
+        return rnl_stream_fail(stream, done);
     }
     rnl_stream_rejoin(stream);
     rnl_status status = CL(clEnqueueMarkerWithWaitList(stream->queue, 0, NULL, &marker));

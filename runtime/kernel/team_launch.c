@@ -105,7 +105,7 @@ static rnl_status wait_for_stream(const rnl_team *team, rnl_stream *stream)
 {
     cl_event before = NULL;
     if (stream->helps_team)
-        return stream->is_idle ? RNL_OK : CL(clFinish(stream->queue));
+        return CL(clFinish(stream->queue));
     stream->is_idle = false;
     rnl_status status = CL(clEnqueueMarkerWithWaitList(stream->queue, 0, NULL, &before));
     for (uint32_t i = 0; i < team->threads && status == RNL_OK; i++)
