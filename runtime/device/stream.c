@@ -164,24 +164,35 @@ rnl_status rnl_command_check(cl_event event)
     return state < 0 ? rnl_cl_status(state, "a command of the stream") : RNL_OK;
 }
 
+/* Nothing is on its queue, and nothing that it waits for elsewhere. */
+static bool has_nothing(const rnl_stream *stream)
+{
+    return stream->is_idle && !stream->leave_team && !stream->is_handed_out && !stream->has_turns &&
+           stream->waits_for.count == 0;
+}
+
+/* Behind all that is on the queue; NULL where it cannot be enqueued. */
+static cl_event mark_end(rnl_stream *stream, rnl_status *out_status)
+{
+    cl_event marker = NULL;
+    *out_status = CL(clEnqueueMarkerWithWaitList(stream->queue, 0, NULL, &marker));
+    rnl_stream_fail(stream, *out_status);
+    if (!marker && clEnqueueMarkerWithWaitList(stream->queue, 0, NULL, &marker) != CL_SUCCESS)
+        return NULL;
+    return marker;
+}
+
 /*
  * The queue is drained whatever fails on the way: memory that its commands use may be released after this. rusticl's
- * clFinish (22.3) does not wait for commands that wait for the host, and waiting for the last of them does.
+ * clFinish (22.3) does not wait for commands that wait for the host, and waiting for the last of them does. Where there
+ * is nothing, a marker would wake a thread of the driver.
  */
 static rnl_status finish(rnl_stream *stream)
 {
-    cl_event marker = NULL;
-    if (stream->is_idle && !stream->leave_team && !stream->is_handed_out && !stream->has_turns &&
-        stream->waits_for.count == 0) {
-        const rnl_status done = CL(clFinish(stream->queue)); /* a marker would wake a thread of the driver */
-        leave(stream);
-        return rnl_stream_fail(stream, done);
-    }
+    const bool is_marked = !has_nothing(stream);
+    rnl_status status = RNL_OK;
     rnl_stream_rejoin(stream);
-    rnl_status status = CL(clEnqueueMarkerWithWaitList(stream->queue, 0, NULL, &marker));
-    rnl_stream_fail(stream, status);
-    if (!marker && clEnqueueMarkerWithWaitList(stream->queue, 0, NULL, &marker) != CL_SUCCESS)
-        marker = NULL;
+    cl_event marker = is_marked ? mark_end(stream, &status) : NULL;
     cl_int code = clFinish(stream->queue);
     if (marker && (stream->has_turns || stream->waits_for.count > 0))
         clWaitForEvents(1, &marker);
@@ -190,7 +201,7 @@ static rnl_status finish(rnl_stream *stream)
         code = rnl_cl_fault();
     if (status == RNL_OK)
         status = rnl_cl_status(code, "clFinish");
-    if (status == RNL_OK)
+    if (status == RNL_OK && is_marked)
         status = rnl_command_check(marker);
     if (marker)
         clReleaseEvent(marker);
