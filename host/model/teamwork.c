@@ -55,13 +55,6 @@ static bool is_wanted(const rnl_teamwork_record *record)
     return trial >= 0 ? trial % 2 == 1 : record->is_better;
 }
 
-/* Who helps waits for nobody else meanwhile: not for weights on their way, for which the driver's threads are needed.
- */
-static bool may_help(const rnl_plan *plan)
-{
-    return rnl_steps_are_collected(&plan->steps) && !(plan->ring && plan->ring->stretch_count > 0);
-}
-
 void rnl_teamwork_begin(rnl_session *session)
 {
     rnl_teamwork *work = &session->teamwork;
@@ -80,8 +73,8 @@ void rnl_teamwork_begin(rnl_session *session)
     if (wish != RNL_TEAM_ON && !is_wanted(work->now))
         return;
     rnl_team_begin(session->stream);
-    if (may_help(session->bound))
-        rnl_team_help(session->stream);
+    if (rnl_steps_are_collected(&session->bound->steps))
+        rnl_team_help(session->stream, session->bound->steps.step_count);
 }
 
 static void decide(rnl_teamwork_record *record, bool is_better)

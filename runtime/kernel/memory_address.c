@@ -138,25 +138,15 @@ static void *find_address(cl_command_queue queue, cl_mem memory)
     return address ? address + offset : NULL;
 }
 
-void *rnl_memory_known_address(cl_mem memory)
+void *rnl_memory_address(cl_command_queue queue, cl_mem memory)
 {
     void *address = look_up(memory);
     if (address)
         return address;
     const rnl_error before = *rnl_last_error();
     /* A caller's memory, which may come as a new object at each run, is used in place. */
-    if (CL(clGetMemObjectInfo(memory, CL_MEM_HOST_PTR, sizeof address, &address, NULL)) != RNL_OK)
-        address = NULL;
-    (void)rnl_error_restore(&before);
-    return address;
-}
-
-void *rnl_memory_address(cl_command_queue queue, cl_mem memory)
-{
-    void *address = rnl_memory_known_address(memory);
-    if (address)
+    if (CL(clGetMemObjectInfo(memory, CL_MEM_HOST_PTR, sizeof address, &address, NULL)) == RNL_OK && address)
         return address;
-    const rnl_error before = *rnl_last_error();
     address = find_address(queue, memory);
     if (address && !remember(memory, address))
         address = NULL;

@@ -11,7 +11,5 @@
  * found.
  */
 RNL_API void *rnl_memory_address(cl_command_queue queue, cl_mem memory);
-/* The same without waiting for anybody; NULL where the driver has to be asked. */
-void *rnl_memory_known_address(cl_mem memory);
 
 #endif

@@ -189,9 +189,8 @@ rnl_status rnl_team_make_job(rnl_device *device, rnl_compile_job *out_job)
     return out_job->kernels.status;
 }
 
-void rnl_team_finish(rnl_team *team)
+void rnl_team_finish(const rnl_team *team)
 {
-    rnl_team_do_own(team); /* others wait for it */
     for (uint32_t i = 0; i < team->threads; i++)
         if (team->queues[i])
             clFinish(team->queues[i]);

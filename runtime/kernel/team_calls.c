@@ -126,20 +126,10 @@ static bool has_room(const struct rnl_team_batch *batch, const rnl_team_arg *arg
            batch->memory_count + count <= MOST_MEMORIES;
 }
 
-/* Who asks the driver waits for a thread of it, all of which may wait for what is kept of the first thread's part. */
-static void *find_address(rnl_team *team, cl_mem memory)
-{
-    void *address = rnl_memory_known_address(memory);
-    if (address)
-        return address;
-    rnl_team_do_own(team);
-    return rnl_memory_address(team->asking, memory);
-}
-
-static bool find_addresses(rnl_team *team, const rnl_team_arg *args, uint32_t count, void **addresses)
+static bool find_addresses(const rnl_team *team, const rnl_team_arg *args, uint32_t count, void **addresses)
 {
     for (uint32_t i = 0; i < count; i++) {
-        addresses[i] = args[i].is_memory && args[i].memory ? find_address(team, args[i].memory) : NULL;
+        addresses[i] = args[i].is_memory && args[i].memory ? rnl_memory_address(team->asking, args[i].memory) : NULL;
         if (args[i].is_memory && args[i].memory && !addresses[i])
             return false;
     }
@@ -288,14 +278,6 @@ void rnl_team_await(rnl_team *team)
     __atomic_fetch_sub(&team->words[RNL_TEAM_SLEEPERS], 1, __ATOMIC_SEQ_CST);
 }
 
-void rnl_team_do_own(rnl_team *team)
-{
-    thread_share share = {.batch = team->own, .thread = 0};
-    team->own = NULL;
-    if (share.batch)
-        run_share(&share);
-}
-
 /* Counts for threads that are not there, as they would: others wait for each call's groups before they go on. */
 static void count_for_missing(rnl_team *team, const struct rnl_team_batch *batch, const bool *is_there)
 {
@@ -336,8 +318,6 @@ rnl_status rnl_team_flush(rnl_team *team)
     struct rnl_team_batch *batch = team->batch;
     bool is_there[RNL_TEAM_MOST_THREADS] = {false};
     rnl_status status = RNL_OK;
-    if (!team->helps)
-        rnl_team_do_own(team);
     if (!batch || batch->call_count == 0)
         return RNL_OK;
     team->batch = NULL;
@@ -347,9 +327,10 @@ rnl_status rnl_team_flush(rnl_team *team)
         status = enqueue_share(team, batch, i);
         is_there[i] = status == RNL_OK;
     }
-    rnl_team_do_own(team);
     if (status == RNL_OK) {
-        team->own = team->helps ? batch : NULL;
+        thread_share own = {.batch = batch, .thread = 0};
+        if (team->helps)
+            run_share(&own);
         give_back(batch, 1);
         return RNL_OK;
     }

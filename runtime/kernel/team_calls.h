@@ -33,12 +33,10 @@ bool rnl_team_add_call(rnl_team *team, rnl_call_function function, const rnl_ran
                        uint32_t count);
 /*
  * Enqueues what was added; before anything else is on the team's queues. After a failure all counts as done, and
- * team->losses says to each stream that is inside that some of it was not. Where team->helps the first thread's part is
- * kept for rnl_team_do_own, which the next flush calls: the others have something to go on with meanwhile.
+ * team->losses says to each stream that is inside that some of it was not. With team->helps
+ * the calling thread then does the first thread's part; it waits for the others as they do for each other.
  */
 RNL_NODISCARD rnl_status rnl_team_flush(rnl_team *team);
-/* Does what a flush has kept, now, in the calling thread; it waits for the other threads as they do for each other. */
-void rnl_team_do_own(rnl_team *team);
 /* Waits for all launches so far, which have been enqueued or done, without the driver. */
 void rnl_team_await(rnl_team *team);
 /* What is enqueued next follows nothing. */

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define MOST_HELPED 4 /* launches, where there are other threads: while who helps enqueues more, these wait for it */
 #define OWN_STACK_BYTES ((size_t)2 << 20) /* kernels have arrays of their own; the driver's threads have some MiB */
 #define MOST_WAITING (1u << 20) /* groups of a launch: the counter's numbers are far less than half of it apart */
 #define MOST_CALLED 65534u      /* along a dimension, where pocl compiles anew for more */
@@ -68,7 +69,6 @@ static bool set_helper(const rnl_stream *stream)
 static rnl_status enqueue_end(rnl_stream *stream, cl_event *out_last)
 {
     rnl_team *team = stream->team;
-    rnl_team_do_own(team);
     TRY(enqueue_await(team, 1));
     stream->is_idle = false;
     TRY(CL(clEnqueueMarkerWithWaitList(team->queues[0], 0, NULL, out_last)));
@@ -79,7 +79,6 @@ static rnl_status enqueue_end(rnl_stream *stream, cl_event *out_last)
 static rnl_status wait_for_team(rnl_team *team)
 {
     TRY(rnl_team_flush(team));
-    rnl_team_do_own(team);
     rnl_team_await(team);
     return RNL_OK;
 }
@@ -142,11 +141,12 @@ void rnl_team_begin(rnl_stream *stream)
         stream->team = rnl_team_of(stream->device);
 }
 
-void rnl_team_help(rnl_stream *stream)
+void rnl_team_help(rnl_stream *stream, size_t launches)
 {
     const char *wish = getenv("RUNNEL_TEAM_HELP");
-    stream->helps_team =
-        stream->team && stream->team->calls && rnl_stack_has(OWN_STACK_BYTES) && !(wish && strcmp(wish, "off") == 0);
+    const rnl_team *team = stream->team;
+    stream->helps_team = team && team->calls && (team->threads == 1 || launches <= MOST_HELPED) &&
+                         rnl_stack_has(OWN_STACK_BYTES) && !(wish && strcmp(wish, "off") == 0);
 }
 
 bool rnl_team_is_helped(const rnl_stream *stream)

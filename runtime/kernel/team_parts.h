@@ -35,8 +35,7 @@ struct rnl_team {
     bool calls;        /* launches may be collected (kernel/team_calls.h) */
     uint32_t enough;   /* of them, to be enqueued */
     struct rnl_team_batch *batch, *free_batches; /* those that are being collected; NULL: none */
-    bool helps; /* the thread that launches now does the first thread's part of what is collected, … */
-    struct rnl_team_batch *own;   /* … of which it has not done this one yet; NULL: none */
+    bool helps;                   /* the thread that launches now does the first thread's part of what is collected */
     pthread_mutex_t batches_lock; /* of the free ones */
     void **libraries;             /* of functions, kept from being unloaded; with the lock */
     size_t library_count, library_capacity;
@@ -51,7 +50,7 @@ bool rnl_team_is_likely_to_call(const rnl_device *device);
 /* NULL where it has none. */
 rnl_team *rnl_team_of(rnl_device *device);
 /* Waits for all that its queues hold; with its lock, since nothing else comes then. */
-void rnl_team_finish(rnl_team *team);
+void rnl_team_finish(const rnl_team *team);
 /* More than one stream is inside. */
 bool rnl_team_is_shared(const rnl_team *team);
 /*
