@@ -67,16 +67,12 @@ static inline void turn_products(const FLOATV m[POINTS], FLOATV y[SIDE])
 #else
 static inline void turn_pixels(const FLOATV d[POINTS], FLOATV t[POINTS])
 {
-    t[0] = d[0] - d[2];
-    t[1] = d[1] + d[2];
-    t[2] = d[2] - d[1];
-    t[3] = d[3] - d[1];
+    TURN_PIXELS_2(d, t)
 }
 
 static inline void turn_products(const FLOATV m[POINTS], FLOATV y[SIDE])
 {
-    y[0] = m[0] + m[1] + m[2];
-    y[1] = m[1] - m[2] + m[3];
+    TURN_PRODUCTS_2(m, y)
 }
 #endif
 

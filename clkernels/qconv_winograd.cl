@@ -52,16 +52,12 @@
 #define DIVIDED(v) (v)
 static inline void turn_pixels(const words d[POINTS], words t[POINTS])
 {
-    t[0] = d[0] - d[2];
-    t[1] = d[1] + d[2];
-    t[2] = d[2] - d[1];
-    t[3] = d[1] - d[3];
+    TURN_PIXELS_2(d, t)
 }
 
 static inline void turn_products(const uint16 m[POINTS], uint16 y[SIDE])
 {
-    y[0] = m[0] + m[1] + m[2];
-    y[1] = m[1] - m[2] - m[3];
+    TURN_PRODUCTS_2(m, y)
 }
 #else
 // The points are 0, 1, -1, 2, -2 and infinity. Pixels times their values are within 68 * 255, and weights, 24 times as large

@@ -37,7 +37,8 @@ static rnl_teamwork_record *find(rnl_teamwork *work, const rnl_plan *plan)
             return &work->records[i];
     rnl_teamwork_record *made = &work->records[work->next];
     work->next = (work->next + 1) % RNL_TEAMWORK_PLANS;
-    *made = (rnl_teamwork_record){.plan = plan, .is_trusted = rnl_steps_are_collected(&plan->steps)};
+    const bool is_collected = rnl_steps_are_collected(&plan->steps);
+    *made = (rnl_teamwork_record){.plan = plan, .is_collected = is_collected, .is_trusted = is_collected};
     return made;
 }
 
@@ -64,16 +65,17 @@ void rnl_teamwork_begin(rnl_session *session)
     if (wish == RNL_TEAM_OFF || session->is_profiled || session->bound->steps.step_count == 0 ||
         !rnl_device_has_team(device))
         return;
+    rnl_teamwork_record *record = find(work, session->bound);
     if (wish != RNL_TEAM_ON) {
-        work->now = find(work, session->bound);
+        work->now = record;
         work->launches_before = session->stream->team_launches;
         work->start_ns = rnl_clock_ns();
         work->mark = rnl_team_set_mark(device);
     }
-    if (wish != RNL_TEAM_ON && !is_wanted(work->now))
+    if (wish != RNL_TEAM_ON && !is_wanted(record))
         return;
     rnl_team_begin(session->stream);
-    if (rnl_steps_are_collected(&session->bound->steps))
+    if (record->is_collected)
         rnl_team_help(session->stream, session->bound->steps.step_count);
 }
 

@@ -18,6 +18,7 @@ struct rnl_session;
 
 typedef struct rnl_teamwork_record {
     const void *plan;   /* to compare alone; NULL: nothing yet */
+    bool is_collected;  /* most of its steps can be */
     bool is_trusted;    /* by the team, not measured */
     uint32_t doubts;    /* runs of it in a row in which threads waited for each other */
     uint32_t run;       /* of so many that follow each other … */

@@ -33,8 +33,8 @@ bool rnl_team_add_call(rnl_team *team, rnl_call_function function, const rnl_ran
                        uint32_t count);
 /*
  * Enqueues what was added; before anything else is on the team's queues. After a failure all counts as done, and
- * team->losses says to each stream that is inside that some of it was not. With team->helps
- * the calling thread then does the first thread's part; it waits for the others as they do for each other.
+ * team->losses says to each stream that is inside that some of it was not. With team->helps the calling thread then
+ * does the first thread's part, and waits for the others as they do for each other.
  */
 RNL_NODISCARD rnl_status rnl_team_flush(rnl_team *team);
 /* Waits for all launches so far, which have been enqueued or done, without the driver. */

@@ -288,15 +288,6 @@ static bool asks_for_next(const rnl_conv_problem *problem, const panel_tile *it)
     return !problem->transposed && (is_exact(it) || is_narrow(it) || pays);
 }
 
-/*
- * On a Xeon of model 207 weights that have been asked for are better loaded once, and moves are hidden: 0.64 and 0.74
- * ms (1,024 channels to 256 of 14x14 pixels). Where weights are near it is 0.85 and 0.74, on a Zen 5 0.44 and 0.39.
- */
-static bool prefers_moves(const rnl_device *device)
-{
-    return strstr(device->info.vendor, "Intel") != NULL;
-}
-
 rnl_status rnl_conv_panel_append(rnl_step_list *list, const char *name, const void *data)
 {
     const rnl_conv_problem *problem = data;
@@ -315,7 +306,7 @@ rnl_status rnl_conv_panel_append(rnl_step_list *list, const char *name, const vo
     if (problem->pairs)
         rnl_step_define(&step, "PAIRS");
     if (asks_for_next(problem, chosen))
-        rnl_step_define(&step, prefers_moves(list->device) ? "NEXT -DSUMS_MOVE" : "NEXT");
+        rnl_step_define(&step, rnl_processor_prefers_moves(list->device) ? "NEXT -DSUMS_MOVE" : "NEXT");
     if (tile->vector == 16 && rnl_chain_is_long(problem->chain))
         rnl_step_define(&step, "LONG_CHAIN");
     if (has_short_lines(problem, tile))

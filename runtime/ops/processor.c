@@ -16,7 +16,17 @@ bool rnl_processor_multiplies_halves(void)
     return sysconf(_SC_LEVEL1_ICACHE_SIZE) >= HALVES_CACHE && !rnl_processor_is_swift();
 }
 
+static bool is_intels(const rnl_device *device)
+{
+    return strstr(device->info.vendor, "Intel") != NULL;
+}
+
 bool rnl_processor_adds_beside(const rnl_device *device)
 {
-    return strstr(device->info.vendor, "Intel") == NULL;
+    return !is_intels(device);
+}
+
+bool rnl_processor_prefers_moves(const rnl_device *device)
+{
+    return is_intels(device);
 }

@@ -161,12 +161,14 @@ int64_t rnl_qconv_winograd_form(rnl_device *device, const rnl_qconv_params *para
     if (!rnl_device_is_cpu(device) || !rnl_qconv_problem_of(params, end, src, weight, dst, &problem) ||
         (!is_wished() && rnl_qconv_amx_applies(device, &problem) && rnl_qconv_amx_pays(device, &problem)))
         return 0;
-    for (int64_t i = 1; i <= (int64_t)FORMS; ++i)
-        if (forms[i - 1].instruction == instruction && may_pay(device, form_of(i)) &&
-            make_plan(device, &problem, form_of(i), &plan) && gain(&plan, device, &problem) > most) {
-            most = gain(&plan, device, &problem);
-            best = i;
-        }
+    for (int64_t i = 1; i <= (int64_t)FORMS; ++i) {
+        if (forms[i - 1].instruction != instruction || !may_pay(device, form_of(i)) ||
+            !make_plan(device, &problem, form_of(i), &plan))
+            continue;
+        const double gained = gain(&plan, device, &problem);
+        best = gained > most ? i : best;
+        most = gained > most ? gained : most;
+    }
     return best;
 }
 
@@ -223,7 +225,7 @@ int64_t rnl_qconv_winograd_bytes(int64_t number, const int64_t shape[4])
 {
     const winograd_form *form = form_of(number);
     int64_t ints;
-    if (shape[1] > form->most_channels ||
+    if (!form || shape[1] > form->most_channels ||
         __builtin_mul_overflow(rnl_divide_up(shape[0], form->block),
                                panel_ints(form, shape[1]) * (int64_t)sizeof(int32_t), &ints))
         return INT64_MAX;
