@@ -75,8 +75,12 @@ typedef FLOATV loose_vector __attribute__((aligned(4)));
 #endif
 // With 16 registers rows of a slab, and where results go, are asked for outside of the loop over terms, which has no register
 // left.
-#if V == 8 && defined(CAN_FETCH)
+#if V >= 8 && defined(CAN_FETCH)
 #define FETCH_NEXT(row) __builtin_prefetch((row) + next), __builtin_prefetch((row) + next + terms);
+#else
+#define FETCH_NEXT(row)
+#endif
+#if V == 8 && defined(CAN_FETCH)
 #define FETCH_RESULTS                                                                                                  \
     if (ends < 4) {                                                                                                    \
         for (int r = 0; r < rows.height; r++)                                                                          \
@@ -87,7 +91,6 @@ typedef FLOATV loose_vector __attribute__((aligned(4)));
         }                                                                                                              \
     }
 #else
-#define FETCH_NEXT(row)
 #define FETCH_RESULTS
 #endif
 typedef struct fetched {
