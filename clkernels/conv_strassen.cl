@@ -31,16 +31,8 @@
 typedef FLOATV loose_vector __attribute__((aligned(4)));
 #define LOADF(p) (*(__global const loose_vector *)(p))
 #define STOREF(v, p) *(__global loose_vector *)(p) = v
-// A block of a slab: [row][term], as pixels may lie themselves, or, without registers of 16 floats, [16 terms][row][term]. A
-// sum of products: [row][vector][channel].
+// A block of a slab: [16 terms][row][term]. A sum of products: [row][vector][channel].
 #define PIECE (R * 16)
-#if V == 16
-#define BY_ROWS 1
-#define AT_TERM(c, terms) (c)
-#else
-#define BY_ROWS 0
-#define AT_TERM(c, terms) (((c) >> 4) * PIECE + ((c)&15))
-#endif
 #define SUM (R * NB * V)
 #define SUMS 4
 // Of each row of a slab, where its results are stored and what is added to them: [half][row][dst, operand 0 ...].
@@ -143,7 +135,7 @@ static inline pixel_place next_pixel(pixel_place at, int4 dst_size)
 // One row of the upper half and one of the lower: a11, a12, s2, s3, a22, s1 and s4, as the products take them. next: floats
 // to the rows that follow.
 static inline void copy_rows(__global const SRC_T *upper, __global const SRC_T *lower, int terms, int next,
-                             bool sums_alone, __global float *to)
+                             __global float *to)
 {
     const int block = terms * R;
     for (int c = 0; c < terms; c += V) {
@@ -151,19 +143,18 @@ static inline void copy_rows(__global const SRC_T *upper, __global const SRC_T *
         const FLOATV a21 = LOADF(lower + c), a22 = LOADF(lower + c + terms);
         FETCH_NEXT(upper + c)
         FETCH_NEXT(lower + c)
-        __global float *at = to + AT_TERM(c, terms);
+        __global float *at = to + ((c >> 4) * PIECE + (c & 15));
         FLOATV sums[STRASSEN_PRODUCTS];
         STRASSEN_LEFT(a11, a12, a21, a22, sums);
 #pragma unroll
         for (int i = 0; i < STRASSEN_PRODUCTS; i++)
-            if (!IS_PART(i) || !sums_alone)
-                STOREF(sums[i], at + i * block);
+            STOREF(sums[i], at + i * block);
     }
 }
 
 // to = what is at `from`, or 0, + a block of a slab times one of the weights. height: a constant where it is called.
-INLINE void multiply(const int height, __global const float *x, int x_step, __global const SRC_T *const weight[NB],
-                     int terms, bool adds, __global const float *from, __global float *to, const fetched *ahead AHEAD)
+INLINE void multiply(const int height, __global const float *slab, __global const SRC_T *const weight[NB], int terms,
+                     bool adds, __global const float *from, __global float *to, const fetched *ahead AHEAD)
 {
     FLOATV acc[R * NB];
 #pragma unroll
@@ -176,7 +167,7 @@ INLINE void multiply(const int height, __global const float *x, int x_step, __gl
     }
     // One loop: of two, a compiler moves sums to and fro between registers.
     for (int c = 0; c < terms; c++) {
-        __global const float *row = x + AT_TERM(c, terms);
+        __global const float *row = slab + ((c >> 4) * PIECE + (c & 15));
         FLOATV w[NB];
         FETCH_LATER
         FETCH(ahead->row[c & (ROWS - 1)], min(ahead->first + (c >> ROWS_BITS), ahead->last) * ahead->floats)
@@ -185,10 +176,10 @@ INLINE void multiply(const int height, __global const float *x, int x_step, __gl
             w[j] = LOADF(weight[j] + c * 16);
 #pragma unroll
         for (int r = 0; r < height; r++) {
-            const FLOATV pixel = (FLOATV)(row[r * (BY_ROWS ? x_step : 16)]);
+            const FLOATV x = (FLOATV)(row[r * 16]);
 #pragma unroll
             for (int j = 0; j < NB; j++)
-                ADD_PRODUCT(V, acc[r * NB + j], pixel, w[j]);
+                ADD_PRODUCT(V, acc[r * NB + j], x, w[j]);
         }
     }
 #pragma unroll
@@ -294,12 +285,12 @@ static inline slab_rows find_rows(int slab, int first, int tall, int pixels)
 }
 
 static inline void copy_slab(__global const SRC_T *src, slab_rows rows, bool is_last, int terms, int4 dst_size,
-                             idx4_t src_stride, int4 stride, bool sums_alone, __global float *to)
+                             idx4_t src_stride, int4 stride, __global float *to)
 {
     pixel_place upper = find_pixel(rows.first, dst_size), lower = find_pixel(rows.lower, dst_size);
     for (int r = 0; r < rows.height; r++) {
         copy_rows(src + SOURCE_AT(upper), src + SOURCE_AT(lower), terms, is_last && r + 1 == rows.height ? 0 : 2 * terms,
-                  sums_alone, to + r * (BY_ROWS ? terms : 16));
+                  to + r * 16);
         upper = next_pixel(upper, dst_size);
         lower = next_pixel(lower, dst_size);
     }
@@ -340,31 +331,6 @@ static inline void add_fifth(__global float *sums, int height)
     }
 }
 
-// All pixels follow each other at one distance, as a matrix's rows do, so that what is no sum is multiplied where it lies.
-static inline bool lies_in_line(int pixels, int4 dst_size, idx4_t src_stride, int4 stride)
-{
-    if (!BY_ROWS)
-        return false;
-    const idx_t row = (idx_t)dst_size.z * stride.z * src_stride.w, plane = dst_size.y * row;
-    return (dst_size.y == 1 || stride.y * src_stride.z == row) && (dst_size.x == 1 || stride.x * src_stride.y == plane) &&
-           (pixels == dst_size.x * dst_size.y * dst_size.z || src_stride.x == dst_size.x * plane);
-}
-
-// Rows of a first factor: where the first of them is, and floats from one to the next.
-typedef struct factor_rows {
-    __global const float *first;
-    int step;
-} factor_rows;
-
-// That of product a: where the pixels lie, `step` floats from one to the next, or `copied`.
-static inline factor_rows find_factor(int a, slab_rows rows, __global const float *pixels, int step,
-                                      __global const float *copied, int terms)
-{
-    if (step == 0 || !IS_PART(a))
-        return (factor_rows){copied, terms};
-    return (factor_rows){pixels + ((a == 4 ? rows.lower : rows.first) * (idx_t)step + (a == 0 ? 0 : terms)), step};
-}
-
 // Those of the `most` slabs of a work-item that begin before all pixels end.
 static inline int count_slabs(int most, int first, int tall, int pixels)
 {
@@ -374,7 +340,8 @@ static inline int count_slabs(int most, int first, int tall, int pixels)
 }
 
 #define MULTIPLY_ROWS(height)                                                                                          \
-    multiply(height, x.first, x.step, panel, terms, from < SUMS, sums + (from & 3) * SUM, sums + to * SUM, ahead PASS_AHEAD)
+    multiply(height, slabs + (s * slab_floats + a * block_floats), panel, terms, from < SUMS, sums + (from & 3) * SUM, \
+             sums + to * SUM, ahead PASS_AHEAD)
 #define MULTIPLY_SLAB                                                                                                  \
     if (SHORT == R || rows.height == R)                                                                                \
         MULTIPLY_ROWS(R);                                                                                              \
@@ -392,15 +359,13 @@ WORK convolve_slabs(__global float *memory, idx4_t own, CONV_ARGUMENTS, const in
     const int tall = (int)own.w, first_row = grid1 * slab_begins(flags.w, 0, tall);
     const int slab_count = count_slabs(flags.w, first_row, tall, flags.z);
     const int block_floats = terms * R, slab_floats = 7 * block_floats + SUMS * SUM + PLACES;
-    const int line_step = lies_in_line(flags.z, dst_size, src_stride, stride) ? (int)(stride.z * src_stride.w) : 0;
     __global float *slabs = memory + (own.x + (grid1 * (idx_t)((blocks + stride.w - 1) / stride.w) + grid0) * own.y);
     for (int slab = 0; slab < slab_count; slab += (int)own.z) {
         const int count = min((int)own.z, slab_count - slab);
         for (int s = 0; s < count; s++) {
             const slab_rows rows = find_rows(slab + s, first_row, tall, flags.z);
             __global float *to = slabs + s * slab_floats;
-            copy_slab(src + src_offset, rows, slab + s + 1 == slab_count, terms, dst_size, src_stride, stride,
-                      line_step != 0, to);
+            copy_slab(src + src_offset, rows, slab + s + 1 == slab_count, terms, dst_size, src_stride, stride, to);
             find_places((__global idx_t *)(to + (slab_floats - PLACES)), rows, dst_size, dst_offset,
                         dst_stride FOR_OPERANDS(PASS_STRIDES));
         }
@@ -421,10 +386,9 @@ WORK convolve_slabs(__global float *memory, idx4_t own, CONV_ARGUMENTS, const in
                     if (!rows.whole && i >= 2 && i <= 4)
                         continue;
                     __global float *sums = slabs + (s * slab_floats + 7 * block_floats);
-                    const int from = STEP_FROM(i, rows.whole), to = STEP_TO(i, rows.whole), ends = STEP_ENDS(i, rows.whole),
-                              right = (ends & 1) * 16, a = rows.whole || i < 2 ? i : i - 5;
-                    const factor_rows x = find_factor(a, rows, (__global const float *)src + src_offset, line_step,
-                                                      slabs + (s * slab_floats + a * block_floats), terms);
+                    const int from = STEP_FROM(i, rows.whole), to = STEP_TO(i, rows.whole);
+                    const int ends = STEP_ENDS(i, rows.whole), right = (ends & 1) * 16;
+                    const int a = rows.whole || i < 2 ? i : i - 5;
                     __global const idx_t *place = (__global idx_t *)(sums + SUMS * SUM) + (ends < 2 ? 0 : R * PLACES_OF_ROW);
                     for (int r = 0; r < ROWS; r++)
                         target.row[r] = r < R ? (ulong)(dst + (place[r * PLACES_OF_ROW] + CHANNEL(m, 0) + right))
