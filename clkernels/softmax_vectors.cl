@@ -32,7 +32,7 @@
 #define RESULT(x) ((x)-highest - norm)
 #else
 #define NORM(total, LOG) (1.0f / (total))
-#define RESULT(x) (FAST_EXP((x)-highest) * norm)
+#define RESULT(x) (FAST_EXP_DOWN((x)-highest) * norm)
 #endif
 // Sums are corrected every so many vectors.
 #define RUN 128
@@ -67,18 +67,27 @@ static inline value_t highest_of_row(__global const STORAGE(T) *p, const idx_t c
     return larger(a, b);
 }
 
+static inline value_t keep_power(__global const STORAGE(T) *p, __global STORAGE(T) *q, const idx_t at,
+                                 const float highest)
+{
+    const value_t e = FAST_EXP_DOWN(LOADV(T, V, p, at) - highest);
+#if KEEPS
+    STOREV(T, V, q, at, e);
+#endif
+    return e;
+}
+
 // The sum of the exponentials of elements begin ... end - 1 of p, which are kept in q.
 static inline value_t sum_of_run(__global const STORAGE(T) *p, __global STORAGE(T) *q, const idx_t begin,
                                  const idx_t end, const float highest)
 {
     value_t sum = 0.0f;
-    for (idx_t i = begin; i < end; i += V) {
-        const idx_t at = min(i, end - V); // the last vector is moved back to be full
-        const value_t e = FAST_EXP(LOADV(T, V, p, at) - highest);
-#if KEEPS
-        STOREV(T, V, q, at, e);
-#endif
-        sum += LANES_FROM((int)(i - at)) ? e : VALUE(0.0f);
+    idx_t i = begin;
+    for (; i + V <= end; i += V)
+        sum += keep_power(p, q, i, highest);
+    if (i < end) { // the last vector is moved back to be full
+        const value_t e = keep_power(p, q, end - V, highest);
+        sum += LANES_FROM((int)(i - (end - V))) ? e : VALUE(0.0f);
     }
     return sum;
 }
@@ -158,7 +167,7 @@ static inline void softmax_of_columns(__global const STORAGE(T) *src, const idx_
     {
         __global const STORAGE(T) *p = FROM;
         for (idx_t i = 0; i < shape.s7; ++i) {
-            run += FAST_EXP(LOADV(T, V, p, i * src_stride.s7) - highest);
+            run += FAST_EXP_DOWN(LOADV(T, V, p, i * src_stride.s7) - highest);
             if ((++added & (RUN - 1)) == 0) {
                 KAHAN_ADD(total, lost, run)
                 run = 0.0f;

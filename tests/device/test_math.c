@@ -34,12 +34,19 @@ static const struct function {
     bool only_down; /* up to 0, and 0 where the result would not be normal */
     double near;    /* or this far off */
 } functions[] = {
-    {"EXP", exp, 1, -INFINITY, false, 0},           {"EXPM1", expm1, 1.5, -INFINITY, false, 0},
-    {"LOG", log, 1, -INFINITY, false, 0},           {"LOG1P", log1p, 2, -1, false, 0},
-    {"TANH", tanh, 2, -INFINITY, false, 0},         {"SIGMOID", sigmoid, 2.5, -INFINITY, false, 0},
-    {"ERF", erf, 2, -INFINITY, false, 0},           {"GELU", gelu, 6, -INFINITY, false, 0},
-    {"EXP2_DOWN", exp2, 1, -INFINITY, true, 0},     {"GELU_SUM", gelu, 1.5, -INFINITY, false, 1.2e-7},
-    {"EXP2_ROUGH", exp2, 1270, -INFINITY, true, 0}, {"GELU_ROUGH", gelu, 480, -INFINITY, false, 6e-5},
+    {"EXP", exp, 1, -INFINITY, false, 0},
+    {"EXPM1", expm1, 1.5, -INFINITY, false, 0},
+    {"LOG", log, 1, -INFINITY, false, 0},
+    {"LOG1P", log1p, 2, -1, false, 0},
+    {"TANH", tanh, 2, -INFINITY, false, 0},
+    {"SIGMOID", sigmoid, 2.5, -INFINITY, false, 0},
+    {"ERF", erf, 2, -INFINITY, false, 0},
+    {"GELU", gelu, 6, -INFINITY, false, 0},
+    {"EXP2_DOWN", exp2, 1, -INFINITY, true, 0},
+    {"GELU_SUM", gelu, 1.5, -INFINITY, false, 1.2e-7},
+    {"EXP_DOWN", exp, 1, -INFINITY, true, 0},
+    {"EXP2_ROUGH", exp2, 1270, -INFINITY, true, 0},
+    {"GELU_ROUGH", gelu, 480, -INFINITY, false, 6e-5},
 };
 
 static bool is_small(void)
