@@ -36,13 +36,14 @@ bool rnl_team_can_cut(const rnl_range *range)
     return true;
 }
 
-/* Whole rows where that is fair enough: it takes one launch a thread. For what may be cut see team.clh. */
+/* Whole rows where that is fair enough: it takes one launch a thread, which mostly reads what it wrote before. For what
+ * may be cut see team.clh. */
 rnl_team_cut rnl_team_choose_cut(const rnl_range *range, uint32_t threads, bool one_piece)
 {
     const uint32_t outer = rnl_team_groups_along(range, 2) > 1 ? 2 : 1;
     const size_t rows = rnl_team_groups_along(range, outer), columns = rnl_team_groups_along(range, 0);
     const double by_rows = unevenness(rows, threads), by_columns = unevenness(columns, threads);
-    if (by_rows <= by_columns && (one_piece || by_rows <= FAIR))
+    if (by_rows <= FAIR || (by_rows <= by_columns && one_piece))
         return (rnl_team_cut){outer, 0, rows, 1};
     if (one_piece || by_columns <= FAIR)
         return (rnl_team_cut){0, outer, columns, 1};
