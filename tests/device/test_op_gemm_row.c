@@ -14,15 +14,19 @@ static void force_nothing(void)
     unsetenv("RUNNEL_GEMM");
 }
 
-static void expect(const gemm_case *test, bool row)
+/* Returns its work-items. */
+static size_t expect(const gemm_case *test, bool row)
 {
     gemm_run run = {.test = *test};
     gemm_case_defaults(&run.test);
     gemm_case_create(&run);
     gemm_case_enqueue(&run);
-    ck_assert_int_eq(strcmp(op_list()->steps[op_list()->step_count - 1].implementation, "gemm:row") == 0, row);
+    const rnl_step *step = &op_list()->steps[op_list()->step_count - 1];
+    const size_t items = step->range.global[0];
+    ck_assert_int_eq(strcmp(step->implementation, "gemm:row") == 0, row);
     gemm_case_check(&run);
     op_reset();
+    return items;
 }
 
 START_TEST(sides)
@@ -31,6 +35,19 @@ START_TEST(sides)
     for (size_t n = 0; n < (op_small() ? 5 : 8); ++n)
         for (size_t k = 0; k < 5; ++k)
             expect(&(gemm_case){.m = 1, .n = columns[n], .k = terms[k]}, true);
+}
+END_TEST
+
+/* Columns that are no whole vectors are no reason for another work-item, which would read most of them again. */
+START_TEST(one_thread)
+{
+    static const int64_t columns[] = {17, 33, 100, 259};
+    const uint32_t units = op_device()->info.compute_units;
+    op_device()->info.compute_units = 1;
+    for (size_t n = 0; n < sizeof columns / sizeof *columns; ++n)
+        ck_assert_uint_eq(expect(&(gemm_case){.m = 1, .n = columns[n], .k = 9}, true), 1);
+    ck_assert_uint_ge(expect(&(gemm_case){.m = 1, .n = 4099, .k = 9}, true), 3);
+    op_device()->info.compute_units = units;
 }
 END_TEST
 
@@ -79,6 +96,7 @@ int main(void)
     TCase *tests = op_case(suite, "row");
     tcase_add_checked_fixture(tests, force_row, force_nothing);
     tcase_add_test(tests, sides);
+    tcase_add_test(tests, one_thread);
     tcase_add_test(tests, forms);
     tcase_add_test(tests, does_not_apply);
     return op_main(suite);
