@@ -63,7 +63,7 @@ bool rnl_gemm_row_pays(const rnl_device *device, const void *data)
         return elements >= (device->vector_width > 8 ? FEWEST_LONG_ELEMENTS : FEWEST_ELEMENTS);
     /* One thread of a core that takes two vectors of 16 floats a cycle from its caches: 1.0 to 1.2 times by tiles'
      * speed. */
-    if (device->vector_width > 8 && rnl_processor_is_swift())
+    if (device->vector_width > 8 && rnl_device_units(device) == 1 && rnl_processor_is_swift())
         return problem->n >= 256 && elements >= FEWEST_LONG_ELEMENTS;
     return problem->n >= 512 && elements >= FAR_ELEMENTS;
 }
