@@ -73,8 +73,8 @@ typedef FLOATV loose_vector __attribute__((aligned(4)));
 #define FETCH_LATER
 #define FIND_LATER
 #endif
-// With 16 registers rows of a slab, and where results go, are asked for outside of the loop over terms, which has no register
-// left.
+// Rows of a slab are asked for while those before are copied. With 16 registers where results go is asked for outside of the
+// loop over terms, which has no register left.
 #if V >= 8 && defined(CAN_FETCH)
 #define FETCH_NEXT(row) __builtin_prefetch((row) + next), __builtin_prefetch((row) + next + terms);
 #else

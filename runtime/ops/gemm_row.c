@@ -71,9 +71,8 @@ bool rnl_gemm_row_pays(const rnl_device *device, const void *data)
 /* What a batch's matrices leave to each work-item: whole lines of memory at least. Spans are in no sum. */
 static int64_t span_of_batch(const rnl_device *device, const rnl_gemm_problem *problem, int64_t span)
 {
-    const int64_t most = problem->n / device->vector_width * device->vector_width;
     const bool is_enough = rnl_dims_elements(&problem->batch) >= rnl_device_units(device);
-    const int64_t least = is_enough || most < LINES_COLUMNS ? most : LINES_COLUMNS;
+    const int64_t least = is_enough || problem->n < LINES_COLUMNS ? problem->n : LINES_COLUMNS;
     return span > least ? span : least;
 }
 

@@ -191,12 +191,44 @@ START_TEST(every_function_is_near)
 }
 END_TEST
 
+/* What a tail of a row or another batch computes in narrower vectors. */
+START_TEST(all_widths_have_the_same_bits)
+{
+    static const int widths[] = {1, 4, 8, 16};
+    const size_t count = is_small() ? 2 : 4;
+    rnl_text sources[4];
+    float *first = malloc(value_count * sizeof *first);
+    ck_assert_ptr_nonnull(first);
+    if (rnl_device_get_info(device)->type != RNL_DEVICE_CPU || device->info.emulated) {
+        free(first);
+        return;
+    }
+    for (size_t w = 0; w < count; ++w)
+        add_source(&sources[w], widths[w]);
+    for (size_t i = 0; i < sizeof functions / sizeof *functions; ++i)
+        for (size_t w = 0; w < count; ++w) {
+            run(sources[w].data, functions[i].name, widths[w]);
+            if (w == 0)
+                memcpy(first, results, value_count * sizeof *first);
+            size_t other = 0;
+            for (size_t k = 0; k < value_count; ++k)
+                other += memcmp(&first[k], &results[k], sizeof *first) != 0 && !(isnan(first[k]) && isnan(results[k]));
+            ck_assert_msg(other == 0, "%s of width %d: %zu results are other ones", functions[i].name, widths[w],
+                          other);
+        }
+    for (size_t w = 0; w < count; ++w)
+        rnl_text_free(&sources[w]);
+    free(first);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("math");
     TCase *tests = tcase_create("math");
     tcase_add_unchecked_fixture(tests, setup, teardown);
     tcase_add_loop_test(tests, every_function_is_near, 0, 4); /* of widths 1, 4, 8, 16 */
+    tcase_add_test(tests, all_widths_have_the_same_bits);
     suite_add_tcase(suite, tests);
     return test_run(suite, false);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One row times a matrix, read where it lies. */
+#include "kernel/team.h"
 #include "support/gemm_suite.h"
 #include <stdlib.h>
 #include <string.h>
@@ -48,6 +49,9 @@ START_TEST(one_thread)
         ck_assert_uint_eq(expect(&(gemm_case){.m = 1, .n = columns[n], .k = 9}, true), 1);
     ck_assert_uint_ge(expect(&(gemm_case){.m = 1, .n = 4099, .k = 9}, true), 3);
     op_device()->info.compute_units = units;
+    const gemm_case batch = {.m = 1, .n = 67, .k = 40, .batch_rank = 2, .batch = {3, 2}};
+    if (units <= 2 && rnl_team_define(op_device(), "gemm_row.cl")) /* a batch's matrices are whole work-items */
+        ck_assert_uint_eq(expect(&batch, true), 1);
 }
 END_TEST
 

@@ -63,6 +63,16 @@ static void check(const rnl_range *range, uint32_t threads)
     check_as(range, threads, true);
 }
 
+START_TEST(test_rows_where_fair)
+{
+    const rnl_range range = {.dimensions = 2, .global = {4, 55, 1}, .local = {1, 1, 1}};
+    const rnl_team_cut cut = rnl_team_choose_cut(&range, 2, false);
+    ck_assert_uint_eq(cut.outer, 1);
+    ck_assert_uint_eq(cut.rows, 55);
+    ck_assert_uint_eq(cut.columns, 1);
+}
+END_TEST
+
 START_TEST(test_all_groups_once)
 {
     static const size_t sizes[] = {1, 2, 3, 5, 8, 13, 16};
@@ -102,6 +112,7 @@ int main(void)
 {
     Suite *suite = suite_create("team_cut");
     TCase *tcase = tcase_create("team_cut");
+    tcase_add_test(tcase, test_rows_where_fair);
     tcase_add_test(tcase, test_all_groups_once);
     tcase_add_test(tcase, test_fewer_dimensions);
     tcase_add_test(tcase, test_what_cannot_be_cut);
