@@ -13,8 +13,9 @@
 // The range is parts of `each` pixels by 1 by pictures. src_plane, src_picture: strides of src; a picture of dst is dense.
 NOT_VECTORIZED __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void
 conv_colours(__global uint *dst, const idx_t dst_offset, __global const float *src, const idx_t src_offset,
-             const idx_t pixels, const idx_t src_plane, const idx_t src_picture, const idx_t each)
+             const idx_t pixels, const idx_t src_plane, const idx_t src_picture, const idx_t each TEAM_ARGUMENTS)
 {
+    TEAM_ENTER
     const idx_t picture = (idx_t)get_global_id(2), first = (idx_t)get_global_id(0) * each, end = min(first + each, pixels);
     __global const float *red = src + (src_offset + picture * src_picture), *green = red + src_plane,
                          *blue = green + src_plane;
@@ -30,4 +31,5 @@ conv_colours(__global uint *dst, const idx_t dst_offset, __global const float *s
         to[2 * pixel] = bf16_from_float(red[pixel]) | (uint)bf16_from_float(green[pixel]) << 16;
         to[2 * pixel + 1] = bf16_from_float(blue[pixel]);
     }
+    TEAM_LEAVE
 }

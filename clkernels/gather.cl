@@ -31,27 +31,30 @@ __kernel void gather(__global STORAGE(T) *dst, const idx_t dst_offset, __global 
                      const idx_t data_offset, __global const STORAGE(T_INDEX) *indices, const idx_t indices_offset,
                      const idx_t axis_size, const idx_t axis_stride, const idx_t rows, const int deep,
                      const idx8_t shape, const idx8_t dst_stride, const idx8_t data_stride,
-                     const idx8_t indices_stride)
+                     const idx8_t indices_stride TEAM_ARGUMENTS)
 {
+    TEAM_ENTER
     const idx_t column = (idx_t)get_global_id(0);
     const idx_t row = (idx_t)get_global_id(2) * (idx_t)get_global_size(1) + (idx_t)get_global_id(1);
     // Before the guard, so that a compiler which makes a loop of a work-group moves the divisions out of it.
     const idx_t which = indices_offset + row_index(row, deep, shape, indices_stride);
     const idx_t from = data_offset + row_index(row, deep, shape, data_stride);
     const idx_t to = dst_offset + row_index(row, deep, shape, dst_stride);
-    if (column >= shape.s7 || row >= rows)
-        return;
-    const idx_t chosen = chosen_of(LOAD(T_INDEX, indices, which + column * indices_stride.s7), axis_size);
-    STORE(T, dst, to + column * dst_stride.s7,
-          LOAD(T, data, from + column * data_stride.s7 + chosen * axis_stride));
+    if (column < shape.s7 && row < rows) {
+        const idx_t chosen = chosen_of(LOAD(T_INDEX, indices, which + column * indices_stride.s7), axis_size);
+        STORE(T, dst, to + column * dst_stride.s7,
+              LOAD(T, data, from + column * data_stride.s7 + chosen * axis_stride));
+    }
+    TEAM_LEAVE
 }
 
 __kernel void gather_rows(__global STORAGE(T) *dst, const idx_t dst_offset, __global const STORAGE(T) *data,
                           const idx_t data_offset, __global const STORAGE(T_INDEX) *indices,
                           const idx_t indices_offset, const idx_t axis_size, const idx_t axis_stride,
                           const idx_t rows, const int deep, const idx8_t shape, const idx8_t dst_stride,
-                          const idx8_t data_stride, const idx8_t indices_stride, const idx_t each)
+                          const idx8_t data_stride, const idx8_t indices_stride, const idx_t each TEAM_ARGUMENTS)
 {
+    TEAM_ENTER
     const idx_t first = (idx_t)get_global_id(0) * each, end = min(first + each, rows);
     for (idx_t row = first; row < end; ++row) {
         const idx_t which = indices_offset + row_index(row, deep, shape, indices_stride);
@@ -60,14 +63,16 @@ __kernel void gather_rows(__global STORAGE(T) *dst, const idx_t dst_offset, __gl
         copy_row(dst + dst_offset + row_index(row, deep, shape, dst_stride), data + from + chosen * axis_stride,
                  shape.s7);
     }
+    TEAM_LEAVE
 }
 
 __kernel void gather_loose(__global STORAGE(T) *dst, const idx_t dst_offset, __global const uchar *bytes,
                            const idx_t bytes_offset, __global const STORAGE(T_INDEX) *indices,
                            const idx_t indices_offset, const idx_t axis_size, const idx_t axis_stride,
                            const idx_t rows, const int deep, const idx8_t shape, const idx8_t dst_stride,
-                           const idx8_t data_stride, const idx8_t indices_stride, const idx_t each)
+                           const idx8_t data_stride, const idx8_t indices_stride, const idx_t each TEAM_ARGUMENTS)
 {
+    TEAM_ENTER
     const idx_t first = (idx_t)get_global_id(0) * each, end = min(first + each, rows);
     __global const loose_t *data = (__global const loose_t *)(bytes + bytes_offset);
     for (idx_t row = first; row < end; ++row) {
@@ -81,4 +86,5 @@ __kernel void gather_loose(__global STORAGE(T) *dst, const idx_t dst_offset, __g
         for (; i < shape.s7; ++i)
             to[i] = from[i];
     }
+    TEAM_LEAVE
 }

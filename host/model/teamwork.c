@@ -76,7 +76,7 @@ void rnl_teamwork_begin(rnl_session *session)
         return;
     rnl_team_begin(session->stream);
     if (record->is_collected)
-        rnl_team_help(session->stream, session->bound->steps.step_count);
+        rnl_team_help(session->stream);
 }
 
 static void decide(rnl_teamwork_record *record, bool is_better)

@@ -86,13 +86,14 @@ RNL_API rnl_team_wish rnl_team_get_wish(void);
 /* Nothing happens where the device has no team. Not while another begin has no end. */
 RNL_API void rnl_team_begin(rnl_stream *stream);
 /*
- * Behind it, for a thread that will wait for the end of `launches` launches: it does the first thread's part of what is
- * collected itself, while no other stream launches. A driver's thread is not woken for it, nor the caller at the end,
- * which takes some 50 us each on a virtual machine. For a team of one thread, or a few launches; not where little is
- * left of the thread's stack, and not with RUNNEL_TEAM_HELP=off. Launches of this stream may then return late, and
- * rnl_team_end when all has been done.
+ * Behind it, for a thread that will wait for the end of all that it launches: it does the first thread's part of what
+ * is collected itself, while no other stream launches. A driver's thread is not woken for it, nor the caller at the
+ * end, which takes some 50 us each on a virtual machine. The driver's other threads are woken once, and look for more
+ * for some 0.2 ms at the end of a run that followed another as soon. Not where little is left of the thread's stack,
+ * and not with RUNNEL_TEAM_HELP=off. Launches of this stream may then return late, and rnl_team_end when all has been
+ * done.
  */
-RNL_API void rnl_team_help(rnl_stream *stream, size_t launches);
+RNL_API void rnl_team_help(rnl_stream *stream);
 RNL_API bool rnl_team_is_helped(const rnl_stream *stream);
 RNL_API RNL_NODISCARD rnl_status rnl_team_end(rnl_stream *stream);
 /*

@@ -15,9 +15,7 @@
 #define MOST_MEMORIES 256
 #define LAST_MEMORIES 8 /* that are looked at, not to keep one often */
 #define VALUE_BYTES ((size_t)64 << 10)
-#define VALUE_ALIGNMENT 128u /* OpenCL C's widest vectors */
-#define WAIT_TURNS 2000
-#define WAIT_YIELDS 100
+#define VALUE_ALIGNMENT 128u  /* OpenCL C's widest vectors */
 #define DEFAULT_MXCSR 0x1f80u /* rounding to nearest, denormal numbers, no exceptions */
 
 typedef struct team_call {
@@ -40,7 +38,8 @@ struct rnl_team_batch {
 };
 
 typedef struct thread_share {
-    struct rnl_team_batch *batch;
+    rnl_team *team;
+    struct rnl_team_batch *batch; /* NULL: what is in the inbox */
     uint32_t thread;
 } thread_share;
 
@@ -193,13 +192,13 @@ static void run_piece(const team_call *call, void **arguments, const rnl_team_pi
                 call->function(arguments, &context, x, y, z);
 }
 
-static void run_call(const thread_share *share, struct rnl_team_batch *batch, const team_call *call)
+static void run_call(struct rnl_team_batch *batch, uint32_t thread, const team_call *call)
 {
     void *arguments[MOST_ARGS];
     rnl_team_piece pieces[RNL_TEAM_MOST_PIECES];
     for (uint32_t i = 0; i < call->arg_count; i++)
         arguments[i] = batch->values + batch->args[call->first_arg + i];
-    const uint32_t found = rnl_team_find_pieces(&call->cut, batch->team->threads, share->thread, pieces);
+    const uint32_t found = rnl_team_find_pieces(&call->cut, batch->team->threads, thread, pieces);
     for (uint32_t i = 0; i < found; i++)
         run_piece(call, arguments, &pieces[i]);
 }
@@ -215,15 +214,28 @@ static uint32_t set_mxcsr(uint32_t wanted)
     return before;
 }
 
-static void CL_CALLBACK run_share(void *data)
+static void run_share(struct rnl_team_batch *batch, uint32_t thread)
 {
-    const thread_share *share = data;
-    struct rnl_team_batch *batch = share->batch;
     const uint32_t before = set_mxcsr(DEFAULT_MXCSR);
     for (uint32_t i = 0; i < batch->call_count; i++)
-        run_call(share, batch, &batch->calls[i]);
+        run_call(batch, thread, &batch->calls[i]);
     (void)set_mxcsr(before);
     give_back(batch, 1);
+}
+
+static void CL_CALLBACK run_one(void *data)
+{
+    const thread_share *share = data;
+    run_share(share->batch, share->thread);
+}
+
+static void CL_CALLBACK run_given(void *data)
+{
+    const thread_share *share = data;
+    rnl_team *team = share->team;
+    struct rnl_team_batch *batch;
+    while ((batch = rnl_team_inbox_take(&team->inboxes[share->thread])) != NULL)
+        run_share(batch, share->thread);
 }
 
 static bool has_share(const rnl_team *team, const struct rnl_team_batch *batch, uint32_t thread)
@@ -235,16 +247,35 @@ static bool has_share(const rnl_team *team, const struct rnl_team_batch *batch, 
     return false;
 }
 
+static rnl_status enqueue_native(rnl_team *team, void(CL_CALLBACK *function)(void *), thread_share share)
+{
+    share.team = team;
+    return CL(clEnqueueNativeKernel(team->queues[share.thread], function, &share, sizeof share, 0, NULL, NULL, 0, NULL,
+                                    NULL));
+}
+
 /* A thread is not woken for nothing. */
-static rnl_status enqueue_share(const rnl_team *team, struct rnl_team_batch *batch, uint32_t thread)
+static rnl_status enqueue_share(rnl_team *team, struct rnl_team_batch *batch, uint32_t thread)
 {
     if (!has_share(team, batch, thread)) {
         give_back(batch, 1);
         return RNL_OK;
     }
-    thread_share share = {.batch = batch, .thread = thread};
-    return CL(
-        clEnqueueNativeKernel(team->queues[thread], run_share, &share, sizeof share, 0, NULL, NULL, 0, NULL, NULL));
+    rnl_team_inbox_close(&team->inboxes[thread]);
+    return enqueue_native(team, run_one, (thread_share){.batch = batch, .thread = thread});
+}
+
+/* To a thread that is there already, if it can be. */
+static rnl_status give_share(rnl_team *team, struct rnl_team_batch *batch, uint32_t thread)
+{
+    rnl_team_inbox *inbox = &team->inboxes[thread];
+    bool calls;
+    if (!team->helps || !has_share(team, batch, thread) || !rnl_team_inbox_give(inbox, batch, &calls))
+        return enqueue_share(team, batch, thread);
+    const rnl_status status = calls ? enqueue_native(team, run_given, (thread_share){.thread = thread}) : RNL_OK;
+    if (status != RNL_OK)
+        rnl_team_inbox_take_back(inbox);
+    return status;
 }
 
 static bool has_come(const rnl_team *team, uint32_t wanted)
@@ -252,22 +283,25 @@ static bool has_come(const rnl_team *team, uint32_t wanted)
     return (int32_t)(__atomic_load_n(&team->words[0], __ATOMIC_SEQ_CST) - wanted) >= 0;
 }
 
-static void pause_turn(void)
+static bool has_all(void *context)
 {
-#ifdef __x86_64__
-    __asm__ volatile("pause" ::: "memory");
-#endif
+    const rnl_team *team = context;
+    return has_come(team, team->wanted);
 }
 
-/* As team.clh's team_wait does. */
+static void run_kept(rnl_team *team)
+{
+    struct rnl_team_batch *kept = team->kept;
+    team->kept = NULL;
+    if (kept)
+        run_share(kept, 0);
+}
+
 void rnl_team_await(rnl_team *team)
 {
     const uint32_t wanted = team->wanted;
-    for (int turn = 0; turn < WAIT_TURNS && !has_come(team, wanted); turn++)
-        pause_turn();
-    for (int yields = 0; yields < WAIT_YIELDS && !has_come(team, wanted); yields++)
-        sched_yield();
-    if (has_come(team, wanted))
+    run_kept(team);
+    if (rnl_team_look_for(has_all, team))
         return;
     __atomic_fetch_add(&team->words[RNL_TEAM_SLEEPERS], 1, __ATOMIC_SEQ_CST);
     for (uint32_t now; !has_come(team, wanted);) {
@@ -313,6 +347,30 @@ static uint32_t end_for_missing(rnl_team *team, const struct rnl_team_batch *bat
     return missing;
 }
 
+rnl_status rnl_team_hand_over(rnl_team *team)
+{
+    struct rnl_team_batch *kept = team->kept;
+    bool is_there[RNL_TEAM_MOST_THREADS] = {false};
+    team->kept = NULL;
+    const rnl_status status = kept ? enqueue_share(team, kept, 0) : RNL_OK;
+    for (uint32_t i = 0; i < team->threads; i++) {
+        rnl_team_inbox_close(&team->inboxes[i]);
+        is_there[i] = i > 0;
+    }
+    if (status != RNL_OK)
+        give_back(kept, end_for_missing(team, kept, is_there));
+    return status;
+}
+
+/* With help: the first thread's part. A team of one has nobody to wait for who has none yet. */
+static void keep_own(rnl_team *team, struct rnl_team_batch *batch)
+{
+    run_kept(team);
+    team->kept = batch;
+    if (team->threads == 1)
+        run_kept(team);
+}
+
 rnl_status rnl_team_flush(rnl_team *team)
 {
     struct rnl_team_batch *batch = team->batch;
@@ -324,22 +382,29 @@ rnl_status rnl_team_flush(rnl_team *team)
     team->enough = team->enough < MOST_CALLS / 2 ? 2 * team->enough : MOST_CALLS;
     atomic_store(&batch->running, team->threads + 1);
     for (uint32_t i = team->helps ? 1 : 0; i < team->threads && status == RNL_OK; i++) {
-        status = enqueue_share(team, batch, i);
+        status = give_share(team, batch, i);
         is_there[i] = status == RNL_OK;
     }
     if (status == RNL_OK) {
-        thread_share own = {.batch = batch, .thread = 0};
         if (team->helps)
-            run_share(&own);
+            keep_own(team, batch);
         give_back(batch, 1);
         return RNL_OK;
     }
     if (team->helps) { /* the others wait for it while what is missing is counted */
         const rnl_error before = *rnl_last_error();
+        run_kept(team);
         is_there[0] = enqueue_share(team, batch, 0) == RNL_OK;
         (void)rnl_error_restore(&before);
     }
     give_back(batch, 1 + end_for_missing(team, batch, is_there));
+    return status;
+}
+
+rnl_status rnl_team_settle(rnl_team *team)
+{
+    const rnl_status status = rnl_team_flush(team);
+    TRY(rnl_team_hand_over(team));
     return status;
 }
 

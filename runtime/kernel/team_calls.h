@@ -32,12 +32,16 @@ RNL_NODISCARD rnl_status rnl_team_make_room(rnl_team *team, const rnl_team_arg *
 bool rnl_team_add_call(rnl_team *team, rnl_call_function function, const rnl_range *range, const rnl_team_arg *args,
                        uint32_t count);
 /*
- * Enqueues what was added; before anything else is on the team's queues. After a failure all counts as done, and
- * team->losses says to each stream that is inside that some of it was not. With team->helps the calling thread then
- * does the first thread's part, and waits for the others as they do for each other.
+ * Enqueues what was added. After a failure all counts as done, and team->losses says to each stream that is inside that
+ * some of it was not. With team->helps the calling thread does the first thread's part of the batch before this one,
+ * and waits for the others as they do for each other; this one's is kept, so that the others have work meanwhile.
  */
 RNL_NODISCARD rnl_status rnl_team_flush(rnl_team *team);
-/* Waits for all launches so far, which have been enqueued or done, without the driver. */
+/* Likewise, before anything else is on the team's queues: all is on them then. */
+RNL_NODISCARD rnl_status rnl_team_settle(rnl_team *team);
+/* The driver's thread does what was kept, as nobody helps any more; also after a failure, as above. */
+RNL_NODISCARD rnl_status rnl_team_hand_over(rnl_team *team);
+/* For who helps: does what was kept, and waits for all launches so far, without the driver. */
 void rnl_team_await(rnl_team *team);
 /* What is enqueued next follows nothing. */
 void rnl_team_start_small(rnl_team *team);

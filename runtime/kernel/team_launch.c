@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Going to a team and back, and launches. */
+#include "base/clock.h"
 #include "base/stack.h"
 #include "device/trace.h"
 #include "kernel/team_calls.h"
@@ -7,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_HELPED 4 /* launches, where there are other threads: while who helps enqueues more, these wait for it */
 #define OWN_STACK_BYTES ((size_t)2 << 20) /* kernels have arrays of their own; the driver's threads have some MiB */
 #define MOST_WAITING (1u << 20) /* groups of a launch: the counter's numbers are far less than half of it apart */
+#define FREQUENT_NS 300000      /* from one run to the next: threads look for more some 0.2 ms */
 #define MOST_CALLED 65534u      /* along a dimension, where pocl compiles anew for more */
 
 /* ---- in and out ------------------------------------------------------------------------------------------------ */
@@ -36,7 +37,7 @@ static rnl_status enqueue_one(cl_command_queue queue, cl_kernel kernel)
 /* The first `threads` queues wait for all launches so far. */
 static rnl_status enqueue_await(rnl_team *team, uint32_t threads)
 {
-    TRY(rnl_team_flush(team));
+    TRY(rnl_team_settle(team));
     const cl_uint wanted = team->wanted;
     TRY(CL(clSetKernelArg(team->await, 1, sizeof wanted, &wanted)));
     for (uint32_t i = 0; i < threads; i++)
@@ -59,10 +60,10 @@ static rnl_status enqueue_arrive(rnl_team *team)
 }
 
 /* With the lock. Where several streams launch, one that helps would have the others wait for its thread. */
-static bool set_helper(const rnl_stream *stream)
+static rnl_status set_helper(const rnl_stream *stream)
 {
     stream->team->helps = stream->helps_team && !rnl_team_is_shared(stream->team);
-    return stream->team->helps;
+    return stream->team->helps ? RNL_OK : rnl_team_hand_over(stream->team);
 }
 
 /* The stream's queue waits for the team, whose end *out_last becomes. */
@@ -83,16 +84,29 @@ static rnl_status wait_for_team(rnl_team *team)
     return RNL_OK;
 }
 
-static rnl_status leave(rnl_stream *stream)
+/* Threads that look for more are in the way of whatever comes instead. */
+static void note_end(rnl_stream *stream, bool is_end)
+{
+    rnl_team *team = stream->team;
+    team->left_ns = rnl_clock_ns();
+    team->left_after = atomic_load_explicit(&stream->device->kernels_launched, memory_order_relaxed);
+    for (uint32_t i = 0; i < team->threads && !(is_end && team->is_frequent); i++)
+        rnl_team_inbox_close(&team->inboxes[i]);
+}
+
+static rnl_status leave(rnl_stream *stream, bool is_end)
 {
     rnl_team *team = stream->team;
     cl_event last = NULL;
     pthread_mutex_lock(&team->lock);
-    rnl_status status = set_helper(stream) ? wait_for_team(team) : enqueue_end(stream, &last);
+    rnl_status status = set_helper(stream);
+    if (status == RNL_OK)
+        status = team->helps ? wait_for_team(team) : enqueue_end(stream, &last);
     if (status == RNL_OK && team->losses != stream->team_losses)
         status = FAIL(RNL_INTERNAL, "launches of this stream were lost with another stream's");
     if (status != RNL_OK)
         rnl_team_finish(team);
+    note_end(stream, is_end);
     rnl_team_start_small(team);
     rnl_team_give_up(team, last); /* of several streams the last event is the last one's */
     pthread_mutex_unlock(&team->lock);
@@ -100,11 +114,17 @@ static rnl_status leave(rnl_stream *stream)
     return rnl_stream_fail(stream, status);
 }
 
-static rnl_status wait_for_stream(const rnl_team *team, rnl_stream *stream)
+static rnl_status leave_for_others(rnl_stream *stream)
+{
+    return leave(stream, false);
+}
+
+static rnl_status wait_for_stream(rnl_team *team, rnl_stream *stream)
 {
     cl_event before = NULL;
     if (stream->helps_team)
         return CL(clFinish(stream->queue));
+    TRY(rnl_team_hand_over(team));
     stream->is_idle = false;
     rnl_status status = CL(clEnqueueMarkerWithWaitList(stream->queue, 0, NULL, &before));
     for (uint32_t i = 0; i < team->threads && status == RNL_OK; i++)
@@ -124,13 +144,17 @@ static rnl_status enter(rnl_stream *stream, bool *out_inside)
     pthread_mutex_lock(&team->lock);
     const rnl_status status = wait_for_stream(team, stream);
     stream->team_losses = team->losses;
+    team->is_frequent =
+        rnl_clock_ns() - team->left_ns < FREQUENT_NS &&
+        atomic_load_explicit(&stream->device->kernels_launched, memory_order_relaxed) == team->left_after;
+    if (status != RNL_OK)
+        rnl_team_finish(team);
     pthread_mutex_unlock(&team->lock);
     if (status != RNL_OK) {
-        rnl_team_finish(team);
         rnl_team_give_up(team, NULL);
         return rnl_stream_fail(stream, status);
     }
-    stream->leave_team = leave;
+    stream->leave_team = leave_for_others;
     *out_inside = true;
     return RNL_OK;
 }
@@ -141,12 +165,11 @@ void rnl_team_begin(rnl_stream *stream)
         stream->team = rnl_team_of(stream->device);
 }
 
-void rnl_team_help(rnl_stream *stream, size_t launches)
+void rnl_team_help(rnl_stream *stream)
 {
     const char *wish = getenv("RUNNEL_TEAM_HELP");
     const rnl_team *team = stream->team;
-    stream->helps_team = team && team->calls && (team->threads == 1 || launches <= MOST_HELPED) &&
-                         rnl_stack_has(OWN_STACK_BYTES) && !(wish && strcmp(wish, "off") == 0);
+    stream->helps_team = team && team->calls && rnl_stack_has(OWN_STACK_BYTES) && !(wish && strcmp(wish, "off") == 0);
 }
 
 bool rnl_team_is_helped(const rnl_stream *stream)
@@ -156,7 +179,7 @@ bool rnl_team_is_helped(const rnl_stream *stream)
 
 rnl_status rnl_team_end(rnl_stream *stream)
 {
-    const rnl_status status = stream->leave_team ? leave(stream) : RNL_OK;
+    const rnl_status status = stream->leave_team ? leave(stream, true) : RNL_OK;
     stream->team = NULL;
     stream->helps_team = false;
     return status;
@@ -224,7 +247,7 @@ static rnl_status set_together(const rnl_team *team, rnl_team_kernel *kernel)
 
 static rnl_status launch_waiting(rnl_team *team, rnl_team_kernel *kernel, const rnl_range *range, cl_event *event)
 {
-    TRY(rnl_team_flush(team));
+    TRY(rnl_team_settle(team));
     size_t left = rnl_team_groups(range);
     TRY(set_together(team, kernel));
     const uint32_t groups = (uint32_t)left;
@@ -270,7 +293,7 @@ static rnl_status launch_whole(rnl_stream *stream, rnl_team_kernel *kernel, cons
 static rnl_status launch_telling(rnl_stream *stream, rnl_team_kernel *kernel, const rnl_range *range, cl_event *event)
 {
     rnl_team *team = stream->team;
-    TRY(rnl_team_flush(team));
+    TRY(rnl_team_settle(team));
     rnl_team_finish(team);
     team->words[RNL_TEAM_TELL] = 1;
     memset(&team->words[RNL_TEAM_WHERE], 0, sizeof(uint64_t));
@@ -349,12 +372,14 @@ static rnl_status begin_launch(rnl_stream *stream, bool *out_inside)
     *out_inside = stream->leave_team != NULL;
     if (!*out_inside)
         TRY(enter(stream, out_inside));
-    if (*out_inside) {
-        rnl_stream_enter(stream);
-        pthread_mutex_lock(&stream->team->lock);
-        set_helper(stream);
-    }
-    return RNL_OK;
+    if (!*out_inside)
+        return RNL_OK;
+    rnl_stream_enter(stream);
+    pthread_mutex_lock(&stream->team->lock);
+    const rnl_status status = set_helper(stream);
+    if (status != RNL_OK)
+        pthread_mutex_unlock(&stream->team->lock);
+    return rnl_stream_fail(stream, status);
 }
 
 static rnl_status launch(rnl_stream *stream, rnl_team_kernel *kernel, const rnl_range *range, cl_event *event)
@@ -429,8 +454,9 @@ rnl_status rnl_team_push(rnl_stream *stream)
     if (!team || !stream->leave_team)
         return RNL_OK;
     pthread_mutex_lock(&team->lock);
-    set_helper(stream);
-    const rnl_status status = rnl_team_flush(team);
+    rnl_status status = set_helper(stream);
+    if (status == RNL_OK)
+        status = rnl_team_settle(team);
     pthread_mutex_unlock(&team->lock);
     return rnl_stream_fail(stream, status);
 }

@@ -5,6 +5,7 @@
 
 #include "kernel/team.h"
 #include "kernel/team_cut.h"
+#include "kernel/team_inbox.h"
 #include "kernel/team_words.h"
 
 #define RNL_TEAM_WORDS (64 + RNL_TEAM_MOST_THREADS * RNL_TEAM_SUMS)
@@ -36,8 +37,12 @@ struct rnl_team {
     uint32_t enough;   /* of them, to be enqueued */
     struct rnl_team_batch *batch, *free_batches; /* those that are being collected; NULL: none */
     bool helps;                   /* the thread that launches now does the first thread's part of what is collected */
-    pthread_mutex_t batches_lock; /* of the free ones */
-    void **libraries;             /* of functions, kept from being unloaded; with the lock */
+    struct rnl_team_batch *kept;  /* of which it has yet to do that; others have theirs; NULL: none */
+    bool is_frequent;             /* runs follow each other, so that the others look for more at the end of one */
+    uint64_t left_ns, left_after; /* when the last stream left, and what the device had launched by then */
+    rnl_team_inbox inboxes[RNL_TEAM_MOST_THREADS]; /* but the first thread's, while there is help */
+    pthread_mutex_t batches_lock;                  /* of the free ones */
+    void **libraries;                              /* of functions, kept from being unloaded; with the lock */
     size_t library_count, library_capacity;
     _Alignas(64) uint32_t words[RNL_TEAM_WORDS]; /* clkernels/team.clh */
 };
@@ -49,8 +54,10 @@ void rnl_team_place(const rnl_range *range, const rnl_team_cut *cut, const rnl_t
 bool rnl_team_is_likely_to_call(const rnl_device *device);
 /* NULL where it has none. */
 rnl_team *rnl_team_of(rnl_device *device);
-/* Waits for all that its queues hold; with its lock, since nothing else comes then. */
-void rnl_team_finish(const rnl_team *team);
+/* Waits for all that its queues hold, and for what was kept; with its lock, since nothing else comes then. */
+void rnl_team_finish(rnl_team *team);
+/* Until it has come, for some 0.2 ms: in the end others get the processor in between. False: it has not. */
+bool rnl_team_look_for(bool (*has_come)(void *context), void *context);
 /* More than one stream is inside. */
 bool rnl_team_is_shared(const rnl_team *team);
 /*

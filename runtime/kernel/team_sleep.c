@@ -3,10 +3,35 @@
 #include "base/clock.h"
 #include "kernel/team_parts.h"
 
+#include <sched.h>
+
+#define TURNS 2000
+#define YIELDS 100
+#define YIELD_TURNS 50
 #define LOOK_AFTER 256      /* launches */
 #define MOST_ASLEEP_NS 20e3 /* a launch; a team saves some 15 us of it */
 #define FIRST_REST 128u     /* calls; twice as many for the next, fewer after launches that did not sleep; up to … */
 #define LONGEST_REST 16384u
+
+static void pause_turn(void)
+{
+#ifdef __x86_64__
+    __asm__ volatile("pause" ::: "memory");
+#endif
+}
+
+/* As team.clh's team_wait does. */
+bool rnl_team_look_for(bool (*has_come)(void *context), void *context)
+{
+    for (int turn = 0; turn < TURNS && !has_come(context); turn++)
+        pause_turn();
+    for (int yields = 0; yields < YIELDS && !has_come(context); yields++) {
+        sched_yield();
+        for (int turn = 0; turn < YIELD_TURNS && !has_come(context); turn++)
+            pause_turn();
+    }
+    return has_come(context);
+}
 
 static uint64_t processor_clock(void)
 {

@@ -13,6 +13,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #define SIDE 48
 #define ROWS 37
@@ -167,18 +168,13 @@ static void *run_narrow(void *argument)
     return NULL;
 }
 
-/*
- * In a run of a few launches the caller's thread does the first thread's part, and needs no driver for it; but for one
- * with little stack.
- */
-START_TEST(test_helped)
+static void check_helped(rnl_device *device, int layers)
 {
     static float with[ROWS * SIDE], without[ROWS * SIDE], narrow[ROWS * SIDE];
-    rnl_device *device = test_open_device();
-    rnl_graph *of_few;
-    proto few_layers = small_layers(SIDE, FEW_LAYERS);
-    test_ok(rnl_graph_load_memory(few_layers.data, few_layers.size, &of_few));
-    place it = open_graph(device, of_few);
+    rnl_graph *of_layers;
+    proto model = small_layers(SIDE, layers);
+    test_ok(rnl_graph_load_memory(model.data, model.size, &of_layers));
+    place it = open_graph(device, of_layers);
     pthread_attr_t small;
     pthread_t thread;
     narrow_run in_small = {.session = it.session, .got = narrow};
@@ -192,7 +188,7 @@ START_TEST(test_helped)
     setenv("RUNNEL_TEAM_HELP", "off", 1);
     const uint64_t many = count_calls(it.session, without);
     unsetenv("RUNNEL_TEAM_HELP");
-    check_layers(with, FEW_LAYERS);
+    check_layers(with, layers);
     ck_assert_mem_eq(with, without, sizeof with);
     ck_assert_mem_eq(with, narrow, sizeof with);
     if (test_must_have_team(device)) {
@@ -201,8 +197,46 @@ START_TEST(test_helped)
     }
     pthread_attr_destroy(&small);
     close_place(&it);
-    rnl_graph_release(of_few);
-    proto_free(&few_layers);
+    rnl_graph_release(of_layers);
+    proto_free(&model);
+}
+
+/* The caller's thread does the first thread's part, and needs no driver for it; but for one with little stack. */
+START_TEST(test_helped)
+{
+    rnl_device *device = test_open_device();
+    check_helped(device, FEW_LAYERS);
+    check_helped(device, LAYERS);
+    rnl_device_release(device);
+}
+END_TEST
+
+/* Between runs the other threads look for more for a while, and leave: the next run comes before, after and meanwhile.
+ */
+START_TEST(test_comes_and_goes)
+{
+    static float got[ROWS * SIDE], expected[ROWS * SIDE];
+    rnl_device *device = test_open_device();
+    place it = open_place(device);
+    uint64_t fewest = MOST_CALLS;
+    const struct timespec long_pause = {.tv_nsec = 20000000};
+    test_ok(run(it.session, expected));
+    check(expected);
+    for (int i = 0; i < 40; i++) {
+        const uint64_t calls = count_calls(it.session, got);
+        fewest = calls < fewest ? calls : fewest;
+    }
+    nanosleep(&long_pause, NULL); /* all have left */
+    const uint64_t after_pause = count_calls(it.session, got);
+    for (int i = 0; i < 4 * RUNS; i++) {
+        const struct timespec pause = {.tv_nsec = i * 7919 % 500 * 1000};
+        nanosleep(&pause, NULL);
+        test_ok(run(it.session, got));
+        ck_assert_mem_eq(got, expected, sizeof got);
+    }
+    if (test_must_have_team(device))
+        ck_assert_uint_gt(after_pause, fewest);
+    close_place(&it);
     rnl_device_release(device);
 }
 END_TEST
@@ -310,6 +344,7 @@ int main(void)
     tcase_add_test(tcase, test_same_bits);
     tcase_add_test(tcase, test_without_calls);
     tcase_add_test(tcase, test_helped);
+    tcase_add_test(tcase, test_comes_and_goes);
     tcase_add_test(tcase, test_measured);
     tcase_add_test(tcase, test_two_sessions);
     tcase_add_test(tcase, test_two_devices);
