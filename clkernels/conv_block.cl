@@ -136,11 +136,13 @@ static inline void fill_rows(const block_shape *shape, __global const SRC_T *src
         for (int c = 0; c < shape->channels; c++) {
             ADD_CHANNEL(OWN_PIXEL, panel)
         }
+        float8 own_scalars = scalars;
+        USE_HERE(own_scalars);
 #pragma unroll
         for (int p = 0; p < P; p++)
 #pragma unroll
             for (int j = 0; j < NB; j++)
-                STOREF(end_expanded(acc[p * NB + j], scalars), 0, ring + place[p] + j * V);
+                STOREF(end_expanded(acc[p * NB + j], own_scalars), 0, ring + place[p] + j * V);
     }
 }
 #else
@@ -291,6 +293,8 @@ static inline void convolve_rows(const block_shape *shape, __global const float 
                                  __global STORAGE(T_DST) *dst,
                                  int n CHAIN_ARGUMENTS)
 {
+    USE_SCALARS_HERE
+    USE_HERE(inner);
     for (int h = first; h < end; h++)
         for (int j = 0; j < NB; j += GROUP) {
             const int rest = shape->hidden - channel - j * V;
@@ -347,6 +351,29 @@ static inline void convolve_rows(const block_shape *shape, __global const float 
 #define FETCH_PROJECTION(at)
 #endif
 
+// One channel (or pair) of `between`: as conv.clh's ADD_CHANNEL, since 28 sums, their weights and a pixel are 33 registers.
+#define BETWEEN_FACTOR(q) (FACTORV)(TO_FACTOR(factor[(q) * (S / FACTOR_CHANNELS) + c]))
+#if defined(MULTIPLY_AT) && Q * NQ + NQ + 1 > 32 && NQ > 1
+#define ADD_BETWEEN(at)                                                                                                \
+    FACTORV w[NQ - 1];                                                                                                 \
+    _Pragma("unroll") for (int j = 0; j < NQ - 1; j++) w[j] = LOAD_WEIGHTS(panel[j], at);                              \
+    _Pragma("unroll") for (int q = 0; q < Q; q++)                                                                      \
+    {                                                                                                                  \
+        const FACTORV x = BETWEEN_FACTOR(q);                                                                           \
+        _Pragma("unroll") for (int j = 0; j < NQ - 1; j++) MULTIPLY_HERE(acc[q * NQ + j], x, w[j]);                    \
+        MULTIPLY_AT(acc[q * NQ + NQ - 1], x, panel[NQ - 1] + (at));                                                    \
+    }
+#else
+#define ADD_BETWEEN(at)                                                                                                \
+    FACTORV w[NQ];                                                                                                     \
+    _Pragma("unroll") for (int j = 0; j < NQ; j++) w[j] = LOAD_WEIGHTS(panel[j], at);                                  \
+    _Pragma("unroll") for (int q = 0; q < Q; q++)                                                                      \
+    {                                                                                                                  \
+        const FACTORV x = BETWEEN_FACTOR(q);                                                                           \
+        _Pragma("unroll") for (int j = 0; j < NQ; j++) MULTIPLY(acc[q * NQ + j], x, w[j]);                             \
+    }
+#endif
+
 // Pixels of whole rows, from row `first` on, a tile of them at a time.
 static inline void project(const block_shape *shape, __global const BETWEEN_T *between, __global const WEIGHT_T *weight,
                            idx_t panel_stride, __global const STORAGE(T_BIAS) *bias, bool has_bias, int first, int end,
@@ -356,6 +383,7 @@ static inline void project(const block_shape *shape, __global const BETWEEN_T *b
     const int count = (end - first) * shape->dst_width;
     FOR_TILES(count, shape->filters)
         {
+            USE_SCALARS_HERE
             __global const WEIGHT_T *panel[NQ];
             FLOATV acc[Q * NQ];
 #pragma unroll
@@ -371,18 +399,8 @@ static inline void project(const block_shape *shape, __global const BETWEEN_T *b
                 __global const factor_t *factor = (__global const factor_t *)x;
                 const int count = min(S, shape->hidden - slice) / FACTOR_CHANNELS;
                 for (int c = 0; c < count; c++) {
-                    FACTORV w[NQ];
                     FETCH_PROJECTION(panel[0] + (slice / FACTOR_CHANNELS + c) * 16)
-#pragma unroll
-                    for (int j = 0; j < NQ; j++)
-                        w[j] = LOAD_WEIGHTS(panel[j], (slice / FACTOR_CHANNELS + c) * 16);
-#pragma unroll
-                    for (int q = 0; q < Q; q++) {
-                        const FACTORV value = (FACTORV)(TO_FACTOR(factor[q * (S / FACTOR_CHANNELS) + c]));
-#pragma unroll
-                        for (int j = 0; j < NQ; j++)
-                            MULTIPLY(acc[q * NQ + j], value, w[j]);
-                    }
+                    ADD_BETWEEN((slice / FACTOR_CHANNELS + c) * 16)
                 }
             }
             FLOATV result[Q * NQ]; // a copy, for a loop that need not be unrolled: it compiles much faster

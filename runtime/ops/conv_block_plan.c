@@ -75,7 +75,7 @@ static void share_out(const rnl_device *device, const rnl_conv_block_shape *shap
     const int64_t slices = rnl_divide_up(shape->hidden, plan->vector * plan->vectors);
     const bool by_channels = !shape->projects && slices >= split;
     plan->parts = by_channels ? split : 1;
-    plan->slices = rnl_divide_up(slices, plan->parts);
+    plan->slices = by_channels ? 1 : rnl_divide_up(slices, plan->parts);
     plan->parts = rnl_divide_up(slices, plan->slices);
     plan->bands = by_channels ? 1 : least(split, shape->dst_size[0]);
     const int64_t bands = shape->batch * plan->bands;
