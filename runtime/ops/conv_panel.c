@@ -31,6 +31,7 @@ static const panel_tile tiles[] = {
 #define NEAR_WEIGHTS (128 * 1024) /* bytes of them that stay in a second cache beside pixels and results */
 #define MOST_TOGETHER 4
 #define FAR_WEIGHTS (1024 * 1024) /* bytes of them that come from beyond a second cache */
+#define LARGE_WEIGHTS (2 * FAR_WEIGHTS) /* for which few terms and pixels do not wait, either: a swift core's */
 #define MANY_TERMS 512
 #define SOME_TERMS 192
 #define MANY_PIXELS 4096
@@ -275,16 +276,18 @@ static bool has_short_lines(const rnl_conv_problem *problem, const rnl_conv_tile
  * Where a handful of pixels passes by weights that come from memory, block by block, each block is asked for while the
  * one before is multiplied, with a slower core only what is not in its second cache. Elsewhere long tiles ask for
  * pixels and results instead, and with 16 registers either costs more than it hides. Few pixels do without, to be fewer
- * programs; many have each block for long.
+ * programs, unless there is very much of it; many have each block for long.
  */
 static bool asks_for_next(const rnl_conv_problem *problem, const panel_tile *it)
 {
     const rnl_conv_tile *tile = &it->tile;
     const int64_t pixels = pixel_count(problem);
     const bool is_long = tile->vector == 16 && tile->pixels * tile->vectors >= 24 && tile->vectors > 2;
-    const bool pays = is_long && pixels > MOST_EXACT && pixels < MANY_PIXELS && tile_blocks(problem, tile) > 1 &&
-                      count_terms(problem) >= SOME_TERMS &&
-                      (rnl_processor_is_swift() ? !weights_fit(problem) : weight_bytes(problem) >= FAR_WEIGHTS);
+    const bool is_swift = rnl_processor_is_swift();
+    const bool is_some = pixels > MOST_EXACT && count_terms(problem) >= SOME_TERMS &&
+                         (is_swift ? !weights_fit(problem) : weight_bytes(problem) >= FAR_WEIGHTS);
+    const bool is_large = is_swift && weight_bytes(problem) >= LARGE_WEIGHTS;
+    const bool pays = is_long && pixels < MANY_PIXELS && tile_blocks(problem, tile) > 1 && (is_some || is_large);
     return !problem->transposed && (is_exact(it) || is_narrow(it) || pays);
 }
 
