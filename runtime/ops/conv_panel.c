@@ -5,6 +5,7 @@
 #include "ops/conv_winograd.h"
 #include "ops/implementation.h"
 #include "ops/processor.h"
+#include "ops/shares.h"
 #include "ops/tuning.h"
 #include <string.h>
 
@@ -30,7 +31,7 @@ static const panel_tile tiles[] = {
 #define ROOMY 0.97      /* the same of a tight tile's, for one that leaves registers free */
 #define NEAR_WEIGHTS (128 * 1024) /* bytes of them that stay in a second cache beside pixels and results */
 #define MOST_TOGETHER 4
-#define FAR_WEIGHTS (1024 * 1024) /* bytes of them that come from beyond a second cache */
+#define FAR_WEIGHTS (1024 * 1024)       /* bytes of them that come from beyond a second cache */
 #define LARGE_WEIGHTS (2 * FAR_WEIGHTS) /* for which few terms and pixels do not wait, either: a swift core's */
 #define MANY_TERMS 512
 #define SOME_TERMS 192
@@ -258,7 +259,8 @@ static panel_share choose_share(const rnl_device *device, const rnl_conv_problem
     share.blocks = rnl_even_share(blocks, share.blocks);
     const int64_t enough = rnl_divide_up(ENOUGH, tile_cost(problem, tile) * share.blocks);
     const int64_t most = at_least_one(runs * rnl_divide_up(blocks, share.blocks) / wanted);
-    share.runs = rnl_even_share(runs, smaller(most, enough));
+    share.runs = rnl_fair_share(device, runs, rnl_even_share(runs, smaller(most, enough)),
+                                rnl_divide_up(blocks, share.blocks), !weights_fit(problem));
     return share;
 }
 

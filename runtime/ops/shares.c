@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/shares.h"
 #include "base/memory.h"
+#include "kernel/team.h"
+#include "kernel/team_cut.h"
 #include "ops/implementation.h"
 
-#define ITEMS 4     /* of a thread, in each direction */
-#define BETTER 0.98 /* of the least cost so far, to be worth more work-items */
+#define ITEMS 4       /* of a thread, in each direction */
+#define BETTER 0.98   /* of the least cost so far, to be worth more work-items */
+#define MANY_ITEMS 64 /* of a thread, for which it does not matter who has one more */
 
 int64_t rnl_shares_rounds(const rnl_shares *shares, int64_t threads)
 {
@@ -36,5 +39,53 @@ rnl_shares rnl_choose_shares(const rnl_device *device, int64_t rows, int64_t blo
         }
     if (out_cost)
         *out_cost = least;
+    return best;
+}
+
+static int64_t rows_between(int64_t count, int64_t share, size_t first, size_t items)
+{
+    const int64_t from = (int64_t)first * share, to = from + (int64_t)items * share;
+    return (to < count ? to : count) - (from < count ? from : count);
+}
+
+/* Rows of the thread that has most of them, counted for each of the others. */
+static int64_t longest_part(uint32_t threads, int64_t count, int64_t share, int64_t others, bool is_first)
+{
+    const size_t items = (size_t)rnl_divide_up(count, share), in_other = (size_t)others;
+    const rnl_range range = {
+        .dimensions = 2, .global = {is_first ? items : in_other, is_first ? in_other : items, 1}, .local = {1, 1, 1}};
+    const rnl_team_cut cut = rnl_team_choose_cut(&range, threads, false);
+    const bool is_outer = (cut.outer == 0) == is_first;
+    int64_t longest = 0;
+    for (uint32_t thread = 0; thread < threads; thread++) {
+        rnl_team_piece pieces[RNL_TEAM_MOST_PIECES];
+        const uint32_t found = rnl_team_find_pieces(&cut, threads, thread, pieces);
+        int64_t part = 0;
+        for (uint32_t i = 0; i < found; i++) {
+            const rnl_team_piece *it = &pieces[i];
+            const bool has_columns = cut.columns > 1;
+            if (is_outer)
+                part += rows_between(count, share, it->row, it->rows) * (has_columns ? (int64_t)it->columns : others);
+            else
+                part += (has_columns ? rows_between(count, share, it->column, it->columns) : count) * (int64_t)it->rows;
+        }
+        longest = part > longest ? part : longest;
+    }
+    return longest;
+}
+
+int64_t rnl_fair_share(const rnl_device *device, int64_t count, int64_t share, int64_t others, bool is_first)
+{
+    const int64_t threads = rnl_device_units(device), most = share + share / 3, least = (share + 1) / 2;
+    if (threads == 1 || threads > RNL_TEAM_MOST_THREADS || count >= MANY_ITEMS * threads * share)
+        return share;
+    int64_t best = share, shortest = longest_part((uint32_t)threads, count, share, others, is_first);
+    for (int64_t it = most < count ? most : count; it >= least; it--) {
+        const int64_t longest = longest_part((uint32_t)threads, count, it, others, is_first);
+        if (longest * 100 < shortest * 99) {
+            best = it;
+            shortest = longest;
+        }
+    }
     return best;
 }

@@ -24,4 +24,11 @@ int64_t rnl_shares_rounds(const rnl_shares *shares, int64_t threads);
 rnl_shares rnl_choose_shares(const rnl_device *device, int64_t rows, int64_t blocks, int64_t most_rows,
                              int64_t most_blocks, rnl_shares_cost cost, const void *of, double *out_cost);
 
+/*
+ * Of `count` rows (or blocks) about so many for a work-item that the threads of a small team end together: the last
+ * work-item may have fewer, and a team's threads each take a stretch of them (kernel/team_cut.h). `others` are the
+ * work-items in the other dimension of the launch; is_first: the rows are its first one.
+ */
+int64_t rnl_fair_share(const rnl_device *device, int64_t count, int64_t share, int64_t others, bool is_first);
+
 #endif
