@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rows that are shared out among a team's threads: nobody has longer to do than before, counted row by row. */
+#include "kernel/team.h"
+#include "kernel/team_cut.h"
+#include "ops/shares.h"
+#include "support/test_device.h"
+
+#include <string.h>
+
+static rnl_device device_of(uint32_t threads)
+{
+    return (rnl_device){.info = {.type = RNL_DEVICE_CPU, .compute_units = threads}};
+}
+
+/* Rows of the work-items that lie in a piece, each once for each of the others: item (i, j) has rows i * share on. */
+static int64_t rows_of(const rnl_team_cut *cut, const rnl_team_piece *piece, int64_t count, int64_t share,
+                       int64_t others, bool is_first)
+{
+    const int64_t items = (count + share - 1) / share;
+    int64_t rows = 0;
+    for (int64_t item = 0; item < items; item++)
+        for (int64_t other = 0; other < others; other++) {
+            const size_t at[2] = {(size_t)(is_first ? item : other), (size_t)(is_first ? other : item)};
+            const size_t row = at[cut->outer], column = at[cut->inner];
+            const bool is_in =
+                row >= piece->row && row < piece->row + piece->rows &&
+                (cut->columns == 1 || (column >= piece->column && column < piece->column + piece->columns));
+            const int64_t left = count - item * share;
+            rows += !is_in ? 0 : left < share ? left : share;
+        }
+    return rows;
+}
+
+static int64_t longest(uint32_t threads, int64_t count, int64_t share, int64_t others, bool is_first)
+{
+    const size_t items = (size_t)((count + share - 1) / share), in_other = (size_t)others;
+    const rnl_range range = {
+        .dimensions = 2, .global = {is_first ? items : in_other, is_first ? in_other : items, 1}, .local = {1, 1, 1}};
+    const rnl_team_cut cut = rnl_team_choose_cut(&range, threads, false);
+    int64_t most = 0, all = 0;
+    for (uint32_t thread = 0; thread < threads; thread++) {
+        rnl_team_piece pieces[RNL_TEAM_MOST_PIECES];
+        const uint32_t found = rnl_team_find_pieces(&cut, threads, thread, pieces);
+        int64_t rows = 0;
+        for (uint32_t i = 0; i < found; i++)
+            rows += rows_of(&cut, &pieces[i], count, share, others, is_first);
+        all += rows;
+        most = rows > most ? rows : most;
+    }
+    ck_assert_int_eq(all, count * others);
+    return most;
+}
+
+START_TEST(test_never_longer)
+{
+    static const int64_t counts[] = {1, 2, 7, 22, 53, 109, 393}, shares[] = {1, 2, 3, 6, 13, 14, 40};
+    static const int64_t several[] = {1, 2, 3, 21};
+    for (uint32_t threads = 1; threads <= RNL_TEAM_MOST_THREADS + 1; threads++)
+        for (size_t i = 0; i < 7 * 7 * 4 * 2; i++) {
+            const rnl_device device = device_of(threads);
+            const int64_t count = counts[i % 7], share = shares[i / 7 % 7], others = several[i / 49 % 4];
+            const bool is_first = i / 196 == 1;
+            const int64_t fair = rnl_fair_share(&device, count, share, others, is_first);
+            if (share > count)
+                continue;
+            ck_assert_int_ge(fair, (share + 1) / 2);
+            ck_assert_int_le(fair, share + share / 3);
+            ck_assert_int_le(longest(threads, count, fair, others, is_first),
+                             longest(threads, count, share, others, is_first));
+        }
+}
+END_TEST
+
+/* Nine work-items of 13 runs for two threads would be five for one of them; eight of three runs, of which the last has
+ * one. */
+START_TEST(test_two_threads)
+{
+    const rnl_device device = device_of(2);
+    ck_assert_int_le(longest(2, 109, rnl_fair_share(&device, 109, 13, 1, false), 1, false), 56);
+    ck_assert_int_le(longest(2, 22, rnl_fair_share(&device, 22, 3, 21, true), 21, true), 11 * 21 + 2);
+}
+END_TEST
+
+START_TEST(test_left_alone)
+{
+    const rnl_device one = device_of(1), many = device_of(64), two = device_of(2);
+    ck_assert_int_eq(rnl_fair_share(&one, 109, 13, 1, false), 13);
+    ck_assert_int_eq(rnl_fair_share(&many, 109, 13, 1, false), 13);
+    ck_assert_int_eq(rnl_fair_share(&two, 100001, 13, 1, false), 13); /* of thousands one more does not matter */
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("shares");
+    TCase *tcase = tcase_create("shares");
+    tcase_add_test(tcase, test_never_longer);
+    tcase_add_test(tcase, test_two_threads);
+    tcase_add_test(tcase, test_left_alone);
+    suite_add_tcase(suite, tcase);
+    return test_run(suite, true);
+}
