@@ -21,7 +21,8 @@ static const block_tile last_tiles[] = {{16, 14, 2, false}, {16, 7, 4, false}, {
 #define FEW_PIXELS 64        /* for more of them it matters little how many of the last tile's are left over */
 #define ENOUGH_PIXELS 96     /* of results at a time, which weights pass by together */
 #define MOST_FLOATS (1 << 26)
-/* With registers of 16 floats a block of bands of 4 and 3 rows is still as fast as its convolutions, one of 2 and 1 is not. */
+/* With registers of 16 floats a block of bands of 4 and 3 rows is still as fast as its convolutions, one of 2 and 1 is
+ * not. */
 #define MOST_UNEVEN 0.3
 /* Of a projection, in floats, which leave no room in a second cache beside the pixels: a tile of short registers,
  * whose sums are few, would ask for them more often than they come. */
