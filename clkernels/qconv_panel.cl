@@ -70,7 +70,7 @@
 
 // A run of P pixels: where results go, and where its taps lie. Those from begin to end are stored.
 typedef struct run_pixels {
-    int place[W], addend_place[W];
+    ulong result[W], addend[W]; // addresses
     int begin, end, taps, fours; // fours: of channels of a tap
     ulong address[MAX_TAPS * W];
 } run_pixels;
@@ -192,9 +192,15 @@ typedef struct item_place {
 } item_place;
 
 // Stores the results of a block of channels from `channel` on, of which `count` are there.
-static inline void store_block(__global uchar *dst, const uint16 sum[P * NB], const run_pixels *run,
-                               const float16 scale[NB], const tile_end *end, int channel, int count ADDENDS)
+#ifdef SUM
+#define PASS_ADDENDS_OF(p, at) , (__global const uchar *)run->addend[p] + (at)
+#else
+#define PASS_ADDENDS_OF(p, at)
+#endif
+static inline void store_block(const uint16 sum[P * NB], const run_pixels *run, const float16 scale[NB],
+                               const tile_end *end, int channel, int count)
 {
+    const long first = channel;
     uint16 result[P * NB]; // a copy, for a loop that need not be unrolled: it compiles much faster
 #pragma unroll
     for (int i = 0; i < P * NB; i++)
@@ -203,20 +209,20 @@ static inline void store_block(__global uchar *dst, const uint16 sum[P * NB], co
         for (int p = run->begin; p < run->end; p++)
 #pragma unroll
             for (int j = 0; j < NB; j++)
-                store_whole(dst + (run->place[p] + channel + j * W), result[p * NB + j], scale[j],
-                            end PASS_ADDEND(addend + (run->addend_place[p] + channel + j * W)));
+                store_whole((__global uchar *)run->result[p] + (first + j * W), result[p * NB + j], scale[j],
+                            end PASS_ADDENDS_OF(p, first + j * W));
         return;
     }
     for (int p = run->begin; p < run->end; p++)
         for (int j = 0; j < NB && j * W < count; j++)
-            store_channels(dst + (run->place[p] + channel + j * W), result[p * NB + j], scale[j], end,
-                           count - j * W PASS_ADDEND(addend + (run->addend_place[p] + channel + j * W)));
+            store_channels((__global uchar *)run->result[p] + (first + j * W), result[p * NB + j], scale[j], end,
+                           count - j * W PASS_ADDENDS_OF(p, first + j * W));
 }
 
 // The results of some runs, of some blocks of channels.
-static inline void compute_blocks(__global uchar *dst, const run_pixels *runs, int run_count, const item_place *place,
+static inline void compute_blocks(const run_pixels *runs, int run_count, const item_place *place,
                                   const item_channels *of, const tile_end *end, __global const int *panels,
-                                  int panel_ints, int first_block, int end_block, int channels ADDENDS)
+                                  int panel_ints, int first_block, int end_block, int channels)
 {
     const int blocks = end_block - first_block;
     (void)place;
@@ -255,7 +261,7 @@ static inline void compute_blocks(__global uchar *dst, const run_pixels *runs, i
                        (__global const uchar *)next + min(place->run * pace, bytes - pace) * runs->taps * runs->fours,
                        pace);
 #endif
-            store_block(dst, sum, &runs[i], scale, end, channel, channels - channel PASS_ADDENDS);
+            store_block(sum, &runs[i], scale, end, channel, channels - channel);
         }
     }
 }
@@ -303,15 +309,15 @@ WORK convolve(KERNEL_ARGUMENTS SUM_ARGUMENTS SIZE_ARGUMENTS, const int grid0, co
             CARRY(w, dst_size.z, h)
             CARRY(h, dst_size.y, d)
             CARRY(d, dst_size.x, n)
-            vstore16(dst_offset + PLACES(dst_stride, n, d, h, w), 0, run->place);
+            vstore16((ulong)(dst + dst_offset) + convert_ulong16(PLACES(dst_stride, n, d, h, w)), 0, run->result);
 #ifdef SUM
-            vstore16(addend_offset + PLACES(addend_stride, n, d, h, w), 0, run->addend_place);
+            vstore16((ulong)(addend + addend_offset) + convert_ulong16(PLACES(addend_stride, n, d, h, w)), 0,
+                     run->addend);
 #endif
             find_taps(run, (ulong)(src + src_offset), (ulong)padding, n, d, h, w, src_size, taps, stride, dilation, pad,
                       src_stride);
         }
-        compute_blocks(dst, runs, run_count, &place, &of, &end, panels, panel_ints, first_block, end_block,
-                       dst_size.w PASS_ADDENDS);
+        compute_blocks(runs, run_count, &place, &of, &end, panels, panel_ints, first_block, end_block, dst_size.w);
     }
 }
 

@@ -4,9 +4,10 @@
 // Defines:
 //   OP             OP_COPY …, see below
 //   T0, T1, T_DST  types: U8 for either type of 8 bits; T0 also F32, F16, BF16 and I32, T1 also I32, T_DST also the floats
-//   V              elements that are computed together: 1, or 8 where each view's neighbours are neighbours or one element
+//   V              elements that are computed together: 1, or 8 or 16 where each view's neighbours are neighbours or one element
 //   BY_ROW         scales and zero points are the same all along the innermost dimension
 // check: -DOP=OP_ADD -DT0=U8 -DT1=U8 -DT_DST=U8 -DV=8 -DBY_ROW
+// check: -DOP=OP_COPY -DT0=F32 -DT1=U8 -DT_DST=U8 -DV=16 -DBY_ROW
 // check: -DOP=OP_SCALE -DT0=I32 -DT1=I32 -DT_DST=F16 -DV=8
 // check: -DOP=OP_COPY -DT0=F32 -DT1=U8 -DT_DST=U8 -DV=1 -DINDEX64
 // check: -DOP=OP_SIGMOID -DT0=U8 -DT1=U8 -DT_DST=U8 -DV=1
@@ -50,24 +51,24 @@ typedef uint uints;
 #define STORE_RESULT(p, at, v) ((p)[at] = (uchar)(v))
 #define STORE_NUMBERS(T, p, at, v) STORE(T, p, at, v)
 #else
-typedef float8 floats;
-typedef int8 ints;
-typedef uint8 uints;
-#define TO_FLOATS(v) convert_float8(v)
-#define TO_INTS(v) convert_int8(v)
-#define AS_INTS(v) as_int8(v)
-#define AS_UINTS(v) as_uint8(v)
+typedef PASTE2_(float, V) floats;
+typedef PASTE2_(int, V) ints;
+typedef PASTE2_(uint, V) uints;
+#define TO_FLOATS(v) PASTE2_(convert_float, V)(v)
+#define TO_INTS(v) PASTE2_(convert_int, V)(v)
+#define AS_INTS(v) PASTE2_(as_int, V)(v)
+#define AS_UINTS(v) PASTE2_(as_uint, V)(v)
 #define LOAD_BYTES(p, at, step, flip)                                                                                  \
-    ((step) == 0 ? (int8)((int)(p)[at] ^ (flip)) : (convert_int8(vload8(0, (p) + (at))) ^ (flip)))
+    ((step) == 0 ? (ints)((int)(p)[at] ^ (flip)) : (TO_INTS(PASTE2_(vload, V)(0, (p) + (at))) ^ (flip)))
 #define LOADV_I32(N, p, i) PASTE2_(vload, N)(0, (p) + (i))
-#define VECTOR_OF_F32 float8
-#define VECTOR_OF_F16 float8
-#define VECTOR_OF_BF16 float8
-#define VECTOR_OF_I32 int8
+#define VECTOR_OF_F32 floats
+#define VECTOR_OF_F16 floats
+#define VECTOR_OF_BF16 floats
+#define VECTOR_OF_I32 ints
 #define LOAD_NUMBERS(T, p, at, step)                                                                                   \
-    ((step) == 0 ? (PASTE2_(VECTOR_OF_, T))(LOAD(T, p, at)) : LOADV(T, 8, p, at))
-#define STORE_RESULT(p, at, v) STORE_BYTES(8, p, at, v)
-#define STORE_NUMBERS(T, p, at, v) STOREV(T, 8, p, at, v)
+    ((step) == 0 ? (PASTE2_(VECTOR_OF_, T))(LOAD(T, p, at)) : LOADV(T, V, p, at))
+#define STORE_RESULT(p, at, v) STORE_BYTES(V, p, at, v)
+#define STORE_NUMBERS(T, p, at, v) STOREV(T, V, p, at, v)
 #endif
 
 // Elements less their zero points, in the type that they are computed in.

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/qmap.h"
+#include "ops/implementation.h"
 #include "ops/pieces.h"
 
 /* The views of a step, in the kernel's order; bits of what is there, as in clkernels/qmap.cl. */
@@ -76,7 +77,17 @@ static void add_type(rnl_step_builder *step, const char *define, const rnl_view 
     rnl_step_type(step, define, !view || is_byte(view) ? RNL_U8 : view->dtype);
 }
 
-#define VECTOR 8 /* elements that are computed together, where they lie so */
+/* Elements that are computed together, where they lie so. */
+#define VECTOR 8
+#define LONG_VECTOR 16 /* with registers of so many floats */
+
+static size_t choose_vector(const rnl_device *device, const rnl_dims *dims)
+{
+    if (rnl_device_is_cpu(device) && device->vector_width == LONG_VECTOR &&
+        rnl_pieces_vector(dims, LONG_VECTOR) == LONG_VECTOR)
+        return LONG_VECTOR;
+    return rnl_pieces_vector(dims, VECTOR) == VECTOR ? VECTOR : 1;
+}
 
 /* The bit that makes unsigned bytes of signed ones. */
 static int32_t flip_of(const rnl_view *view)
@@ -106,7 +117,7 @@ static rnl_status append(rnl_step_list *list, rnl_qmap_op op, float parameter, c
 {
     rnl_step_builder step;
     int32_t flags[4] = {0, flip_of(views[SRC0]), flip_of(views[SRC1]), flip_of(views[DST])};
-    const size_t vector = rnl_pieces_vector(dims, VECTOR) == VECTOR ? VECTOR : 1;
+    const size_t vector = choose_vector(list->device, dims);
     rnl_step_begin(&step, list, vector > 1 ? "qmap:vectors" : "qmap:portable", index64 || rnl_pieces_index64(dims));
     rnl_step_define(&step, "%s", ops[op].option);
     add_type(&step, "T0", views[SRC0]);

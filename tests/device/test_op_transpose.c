@@ -78,13 +78,15 @@ END_TEST
 /* What is worth a kernel of its own takes that. */
 START_TEST(choices)
 {
-    const int64_t large[4] = {1, 24, 10, 10}, colours[4] = {1, 3, 9, 9};
+    const int64_t large[4] = {1, 24, 10, 10}, colours[4] = {1, 3, 9, 9}, picture[4] = {2, 3, 21, 23};
     run_copy(RNL_F32, large, OP_ROW_MAJOR, OP_CHANNELS_LAST, false, "copy:transpose");
     run_copy(RNL_F32, large, OP_CHANNELS_LAST, OP_ROW_MAJOR, true, "copy:transpose");
     if (op_info()->type != RNL_DEVICE_CPU || op_info()->emulated)
         return;
     run_copy(RNL_F32, colours, OP_ROW_MAJOR, OP_CHANNELS_LAST, false, "copy:three");
     run_copy(RNL_F32, colours, OP_CHANNELS_LAST, OP_ROW_MAJOR, false, "copy:three");
+    run_copy(RNL_U8, picture, OP_ROW_MAJOR, OP_CHANNELS_LAST, false, "copy:three");
+    run_copy(RNL_U8, picture, OP_CHANNELS_LAST, OP_ROW_MAJOR, false, "copy:three");
     run_copy(RNL_F32, large, OP_CHANNELS_LAST, OP_CHANNELS_LAST, true, "copy:rows");
 }
 END_TEST
