@@ -59,7 +59,7 @@ static rnl_status fail_step(rnl_session *session, const rnl_plan *plan, size_t s
     return rnl_node_error(plan->model->graph, &plan->model->graph->nodes[node], status);
 }
 
-/* At the end of each window, waits for the end of the one before. Who helps has done all but a batch. */
+/* At the end of each window, waits for the end of the one before. Who helps has done all but two batches. */
 static rnl_status pace(rnl_session *session, size_t step, rnl_event **previous)
 {
     if (step % WINDOW_STEPS != WINDOW_STEPS - 1 || rnl_team_is_helped(session->stream))

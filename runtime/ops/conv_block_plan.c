@@ -71,14 +71,17 @@ static int64_t threads_an_image(const rnl_device *device, const rnl_conv_block_s
     return units / common_divisor(rnl_count_to_choose_by(shape->batch, 1), units);
 }
 
-/* Each thread gets as many images, or parts of them: bands of rows, or of the channels where nothing sums over them. */
+/*
+ * Each thread gets as many images, or parts of them: bands of rows, or of the channels where nothing sums over them.
+ * Then a work-item has one slice of a single image's, whose rows stay near.
+ */
 static void share_out(const rnl_device *device, const rnl_conv_block_shape *shape, rnl_conv_block_plan *plan)
 {
     const int64_t units = rnl_device_units(device), split = threads_an_image(device, shape);
     const int64_t slices = rnl_divide_up(shape->hidden, plan->vector * plan->vectors);
     const bool by_channels = !shape->projects && slices >= split;
     plan->parts = by_channels ? split : 1;
-    plan->slices = by_channels ? 1 : rnl_divide_up(slices, plan->parts);
+    plan->slices = by_channels && shape->batch == 1 ? 1 : rnl_divide_up(slices, plan->parts);
     plan->parts = rnl_divide_up(slices, plan->slices);
     plan->bands = by_channels ? 1 : least(split, shape->dst_size[0]);
     const int64_t bands = shape->batch * plan->bands;

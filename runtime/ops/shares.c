@@ -80,7 +80,10 @@ int64_t rnl_fair_share(const rnl_device *device, int64_t count, int64_t share, i
     if (threads == 1 || threads > RNL_TEAM_MOST_THREADS || count >= MANY_ITEMS * threads * share)
         return share;
     int64_t best = share, shortest = longest_part((uint32_t)threads, count, share, others, is_first);
-    for (int64_t it = most < count ? most : count; it >= least; it--) {
+    for (int64_t items = rnl_divide_up(count, most); items <= rnl_divide_up(count, least); items++) {
+        const int64_t it = rnl_divide_up(count, items);
+        if (it < least)
+            break;
         const int64_t longest = longest_part((uint32_t)threads, count, it, others, is_first);
         if (longest * 100 < shortest * 99) {
             best = it;
