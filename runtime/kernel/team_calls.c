@@ -229,13 +229,32 @@ static void CL_CALLBACK run_one(void *data)
     run_share(share->batch, share->thread);
 }
 
+/*
+ * Who is woken may be put where the one that woke him is, and stays there for some runs, each twice as long, since both
+ * look for each other instead of sleeping. So he goes elsewhere, where he may.
+ */
+static void make_way(const rnl_team *team)
+{
+    cpu_set_t allowed, others;
+    const int here = sched_getcpu();
+    if (here < 0 || here != atomic_load(&team->helpers_processor) ||
+        sched_getaffinity(0, sizeof allowed, &allowed) != 0 || CPU_COUNT(&allowed) < 2)
+        return;
+    others = allowed;
+    CPU_CLR((size_t)here, &others);
+    if (sched_setaffinity(0, sizeof others, &others) == 0)
+        (void)sched_setaffinity(0, sizeof allowed, &allowed);
+}
+
 static void CL_CALLBACK run_given(void *data)
 {
     const thread_share *share = data;
     rnl_team *team = share->team;
     struct rnl_team_batch *batch;
-    while ((batch = rnl_team_inbox_take(&team->inboxes[share->thread])) != NULL)
+    while ((batch = rnl_team_inbox_take(&team->inboxes[share->thread])) != NULL) {
+        make_way(team);
         run_share(batch, share->thread);
+    }
 }
 
 static bool has_share(const rnl_team *team, const struct rnl_team_batch *batch, uint32_t thread)
@@ -381,6 +400,8 @@ rnl_status rnl_team_flush(rnl_team *team)
     team->batch = NULL;
     team->enough = team->enough < MOST_CALLS / 2 ? 2 * team->enough : MOST_CALLS;
     atomic_store(&batch->running, team->threads + 1);
+    if (team->helps)
+        atomic_store(&team->helpers_processor, sched_getcpu());
     for (uint32_t i = team->helps ? 1 : 0; i < team->threads && status == RNL_OK; i++) {
         status = give_share(team, batch, i);
         is_there[i] = status == RNL_OK;

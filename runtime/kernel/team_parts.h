@@ -38,6 +38,7 @@ struct rnl_team {
     struct rnl_team_batch *batch, *free_batches; /* those that are being collected; NULL: none */
     bool helps;                   /* the thread that launches now does the first thread's part of what is collected */
     struct rnl_team_batch *kept;  /* of which it has yet to do that; others have theirs; NULL: none */
+    atomic_int helpers_processor; /* where it was when it gave the others something last */
     bool is_frequent;             /* runs follow each other, so that the others look for more at the end of one */
     uint64_t left_ns, left_after; /* when the last stream left, and what the device had launched by then */
     rnl_team_inbox inboxes[RNL_TEAM_MOST_THREADS]; /* but the first thread's, while there is help */
