@@ -136,13 +136,12 @@ static inline void fill_rows(const block_shape *shape, __global const SRC_T *src
         for (int c = 0; c < shape->channels; c++) {
             ADD_CHANNEL(OWN_PIXEL, panel)
         }
-        float8 own_scalars = scalars;
-        USE_HERE(own_scalars);
+        USE_HERE(scalars);
 #pragma unroll
         for (int p = 0; p < P; p++)
 #pragma unroll
             for (int j = 0; j < NB; j++)
-                STOREF(end_expanded(acc[p * NB + j], own_scalars), 0, ring + place[p] + j * V);
+                STOREF(end_expanded(acc[p * NB + j], scalars), 0, ring + place[p] + j * V);
     }
 }
 #else
@@ -351,27 +350,12 @@ static inline void convolve_rows(const block_shape *shape, __global const float 
 #define FETCH_PROJECTION(at)
 #endif
 
-// One channel (or pair) of `between`: as conv.clh's ADD_CHANNEL, since 28 sums, their weights and a pixel are 33 registers.
-#define BETWEEN_FACTOR(q) (FACTORV)(TO_FACTOR(factor[(q) * (S / FACTOR_CHANNELS) + c]))
+// One channel (or pair) of `between`: 28 sums, their weights and a pixel are 33 registers.
+#define BETWEEN_OF_P (FACTORV)(TO_FACTOR(factor[p * (S / FACTOR_CHANNELS) + c]))
 #if defined(MULTIPLY_AT) && Q * NQ + NQ + 1 > 32 && NQ > 1
-#define ADD_BETWEEN(at)                                                                                                \
-    FACTORV w[NQ - 1];                                                                                                 \
-    _Pragma("unroll") for (int j = 0; j < NQ - 1; j++) w[j] = LOAD_WEIGHTS(panel[j], at);                              \
-    _Pragma("unroll") for (int q = 0; q < Q; q++)                                                                      \
-    {                                                                                                                  \
-        const FACTORV x = BETWEEN_FACTOR(q);                                                                           \
-        _Pragma("unroll") for (int j = 0; j < NQ - 1; j++) MULTIPLY_HERE(acc[q * NQ + j], x, w[j]);                    \
-        MULTIPLY_AT(acc[q * NQ + NQ - 1], x, panel[NQ - 1] + (at));                                                    \
-    }
+#define ADD_BETWEEN(at) ADD_LAST_BY_MEMORY(Q, NQ, BETWEEN_OF_P, panel, at)
 #else
-#define ADD_BETWEEN(at)                                                                                                \
-    FACTORV w[NQ];                                                                                                     \
-    _Pragma("unroll") for (int j = 0; j < NQ; j++) w[j] = LOAD_WEIGHTS(panel[j], at);                                  \
-    _Pragma("unroll") for (int q = 0; q < Q; q++)                                                                      \
-    {                                                                                                                  \
-        const FACTORV x = BETWEEN_FACTOR(q);                                                                           \
-        _Pragma("unroll") for (int j = 0; j < NQ; j++) MULTIPLY(acc[q * NQ + j], x, w[j]);                             \
-    }
+#define ADD_BETWEEN(at) ADD_BY_REGISTERS(Q, NQ, BETWEEN_OF_P, panel, at)
 #endif
 
 // Pixels of whole rows, from row `first` on, a tile of them at a time.

@@ -15,7 +15,10 @@ typedef struct rnl_conv_block_plan {
     bool weights_once; /* the projection's weights pass once for some rows, not for each tile */
 } rnl_conv_block_plan;
 
-/* The part of the work that is done more than once, since bands read each other's rows. */
+/*
+ * The part of the work that is done more than once, since bands read each other's rows; or, where registers are short
+ * or bands differ much, what the longest band has more than an equal part.
+ */
 double rnl_conv_block_waste(const rnl_conv_block_shape *shape, const rnl_conv_block_plan *plan);
 /* False: it cannot be. */
 bool rnl_conv_block_make_plan(const rnl_device *device, const rnl_conv_block_shape *shape,

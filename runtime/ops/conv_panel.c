@@ -259,8 +259,8 @@ static panel_share choose_share(const rnl_device *device, const rnl_conv_problem
     share.blocks = rnl_even_share(blocks, share.blocks);
     const int64_t enough = rnl_divide_up(ENOUGH, tile_cost(problem, tile) * share.blocks);
     const int64_t most = at_least_one(runs * rnl_divide_up(blocks, share.blocks) / wanted);
-    share.runs = rnl_fair_share(device, runs, rnl_even_share(runs, smaller(most, enough)),
-                                rnl_divide_up(blocks, share.blocks), !weights_fit(problem));
+    share.runs =
+        rnl_fair_share(device, runs, smaller(most, enough), rnl_divide_up(blocks, share.blocks), !weights_fit(problem));
     return share;
 }
 

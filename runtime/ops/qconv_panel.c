@@ -36,7 +36,7 @@ static rnl_shares split(const rnl_device *device, int64_t runs, int64_t blocks, 
         groups = 2 * groups < blocks ? 2 * groups : blocks;
     p.each_blocks = rnl_divide_up(blocks, groups);
     p.block_items = rnl_divide_up(blocks, p.each_blocks);
-    p.each_rows = rnl_fair_share(device, runs, rnl_even_share(runs, p.each_rows), p.block_items, true);
+    p.each_rows = rnl_fair_share(device, runs, p.each_rows, p.block_items, true);
     p.row_items = rnl_divide_up(runs, p.each_rows);
     return p;
 }

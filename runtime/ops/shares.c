@@ -74,9 +74,10 @@ static int64_t longest_part(uint32_t threads, int64_t count, int64_t share, int6
     return longest;
 }
 
-int64_t rnl_fair_share(const rnl_device *device, int64_t count, int64_t share, int64_t others, bool is_first)
+int64_t rnl_fair_share(const rnl_device *device, int64_t count, int64_t wish, int64_t others, bool is_first)
 {
-    const int64_t threads = rnl_device_units(device), most = share + share / 3, least = (share + 1) / 2;
+    const int64_t share = rnl_even_share(count, wish), most = share + share / 3, least = (share + 1) / 2;
+    const int64_t threads = rnl_device_units(device);
     if (threads == 1 || threads > RNL_TEAM_MOST_THREADS || count >= MANY_ITEMS * threads * share)
         return share;
     int64_t best = share, shortest = longest_part((uint32_t)threads, count, share, others, is_first);

@@ -25,10 +25,11 @@ rnl_shares rnl_choose_shares(const rnl_device *device, int64_t rows, int64_t blo
                              int64_t most_blocks, rnl_shares_cost cost, const void *of, double *out_cost);
 
 /*
- * Of `count` rows (or blocks) about so many for a work-item that the threads of a small team end together: the last
- * work-item may have fewer, and a team's threads each take a stretch of them (kernel/team_cut.h). `others` are the
- * work-items in the other dimension of the launch; is_first: the rows are its first one.
+ * How many of `count` rows (or blocks) a work-item takes: as many as `wish` in even shares, or about so many that the
+ * threads of a small team end together, since the last work-item may have fewer, and a team's threads each take a
+ * stretch of them (kernel/team_cut.h). `others` are the work-items in the other dimension of the launch; is_first: the
+ * rows are its first one.
  */
-int64_t rnl_fair_share(const rnl_device *device, int64_t count, int64_t share, int64_t others, bool is_first);
+int64_t rnl_fair_share(const rnl_device *device, int64_t count, int64_t wish, int64_t others, bool is_first);
 
 #endif

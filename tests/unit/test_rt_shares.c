@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows that are shared out among a team's threads: nobody has longer to do than before, counted row by row. */
+/*
+ * Rows that are shared out among a team's threads: nobody has longer to do than before, counted row by row; and what
+ * bands of a block of convolutions waste.
+ */
 #include "kernel/team.h"
 #include "kernel/team_cut.h"
+#include "ops/conv_block_plan.h"
 #include "ops/shares.h"
 #include "support/test_device.h"
 
@@ -58,11 +62,10 @@ START_TEST(test_never_longer)
     for (uint32_t threads = 1; threads <= RNL_TEAM_MOST_THREADS + 1; threads++)
         for (size_t i = 0; i < 7 * 7 * 4 * 2; i++) {
             const rnl_device device = device_of(threads);
-            const int64_t count = counts[i % 7], share = shares[i / 7 % 7], others = several[i / 49 % 4];
+            const int64_t count = counts[i % 7], wish = shares[i / 7 % 7], others = several[i / 49 % 4];
+            const int64_t items = (count + wish - 1) / wish, share = (count + items - 1) / items; /* even ones */
             const bool is_first = i / 196 == 1;
-            const int64_t fair = rnl_fair_share(&device, count, share, others, is_first);
-            if (share > count)
-                continue;
+            const int64_t fair = rnl_fair_share(&device, count, wish, others, is_first);
             ck_assert_int_ge(fair, (share + 1) / 2);
             ck_assert_int_le(fair, share + share / 3);
             ck_assert_int_le(longest(threads, count, fair, others, is_first),
@@ -90,6 +93,30 @@ START_TEST(test_left_alone)
 }
 END_TEST
 
+/*
+ * Of three rows one of two bands has two: 3 rows of 80 pixels copied and 2 * 80 pixels of 25 + 480 sums, 81,040, where
+ * an equal part is 60,720. Six rows divide: 5 * 80 + 3 * 80 * 505 = 121,600 each, 320 more than the 242,880 of all at
+ * once.
+ */
+START_TEST(test_uneven_bands)
+{
+    rnl_conv_block_shape shape = {.projects = true,
+                                  .batch = 1,
+                                  .channels = 480,
+                                  .hidden = 480,
+                                  .filters = 480,
+                                  .src_size = {3, 80},
+                                  .dst_size = {3, 80},
+                                  .pad_begin = {2, 2},
+                                  .taps = 5,
+                                  .stride = 1};
+    const rnl_conv_block_plan plan = {.vector = 16, .bands = 2};
+    ck_assert_double_eq_tol(rnl_conv_block_waste(&shape, &plan), 81040.0 / 60720 - 1, 1e-9);
+    shape.src_size[0] = shape.dst_size[0] = 6;
+    ck_assert_double_eq_tol(rnl_conv_block_waste(&shape, &plan), 2 * 121600.0 / 242880 - 1, 1e-9);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("shares");
@@ -97,6 +124,7 @@ int main(void)
     tcase_add_test(tcase, test_never_longer);
     tcase_add_test(tcase, test_two_threads);
     tcase_add_test(tcase, test_left_alone);
+    tcase_add_test(tcase, test_uneven_bands);
     suite_add_tcase(suite, tcase);
     return test_run(suite, true);
 }
