@@ -162,7 +162,7 @@ static inline uint16 round_sums(uint16 sum, float16 scale, const tile_end *end A
     const float16 result = convert_float16(as_int16(sum)) * scale;
 #ifdef SUM
     const float16 other = fma(convert_float16(BYTES_OF(addend)), (float16)(end->addend_part), (float16)(-end->less));
-    return to_integers(fma(ROUND(clamp_to_bytes(result, end->low)), (float16)(end->result_part), other));
+    return to_integers(fma(ROUND(clamp_to_bytes(result, end->low, end->high)), (float16)(end->result_part), other));
 #else
     (void)end;
     return to_integers(result);

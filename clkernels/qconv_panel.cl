@@ -20,6 +20,7 @@
 // check: -DT_A=U8 -DP=6 -DMADD=8
 // check: -DT_A=U8 -DP=6 -DMADD=8 -DFOURS
 // check: -DT_A=I8 -DP=12 -DMADD=8 -DFIP -DSUM
+#include "assembly.clh"
 #include "qconv_end.clh"
 #if !defined(T_A) || !defined(P)
 #error "qconv_panel.cl needs T_A and P"
@@ -40,6 +41,7 @@
 #endif
 #define MAX_CHANNELS 4096 // likewise
 #define MAX_TAPS 64       // likewise
+#define FIFTHS ((P + 4) / 5)
 #define FLIP (IS_UNSIGNED(T_A) ? 0u : 0x80808080u)
 
 #ifdef MADD
@@ -63,6 +65,12 @@
     } while (0)
 #endif
 
+#ifdef SUM
+#define PASS_ADDENDS_AT(address) , (__global const uchar *)(address)
+#else
+#define PASS_ADDENDS_AT(address)
+#endif
+
 // Of a block of channels, behind the sums of its panel.
 #define WEIGHTS(block) (panels + ((block) * BLOCK / PANEL * panel_ints + PANEL + (block) * BLOCK % PANEL))
 
@@ -72,8 +80,34 @@
 typedef struct run_pixels {
     ulong result[W], addend[W]; // addresses
     int begin, end, taps, fours; // fours: of channels of a tap
+    int step[MAX_TAPS];          // from a pixel's address to the next one's, or
+#define UNEVEN INT_MIN
     ulong address[MAX_TAPS * W];
 } run_pixels;
+
+// A tile whose results are still to be stored: with vpdpbusd while the next tile's products are added up, which leave a core
+// instructions for it.
+typedef struct late_tile {
+    uint16 sum[P * NB];
+    ulong result[W], addend[W]; // as a run's, of the block's first channel
+    const float *scale;         // of its channels
+    int next, end;              // pixels
+} late_tile;
+
+INLINE void store_late(const late_tile *late, int p, tile_end *end)
+{
+    USE_HERE(*end);
+#pragma unroll
+    for (int j = 0; j < NB; j++)
+        store_whole((__global uchar *)(late->result[p] + j * W), late->sum[p * NB + j], vload16(j, late->scale),
+                    end PASS_ADDENDS_AT(late->addend[p] + j * W));
+}
+
+static inline void store_all_late(late_tile *late, tile_end *end)
+{
+    for (; late->next < late->end; late->next++)
+        store_late(late, late->next, end);
+}
 
 #ifdef MADD
 // Fours of a run's pixels, from `first` on.
@@ -125,30 +159,106 @@ static inline void accumulate(madd_uints *sums, const run_pixels *runs, int run_
     }
 }
 #else
-// sum[pixel][vector] += the products of a run and the weights. Each four of channels asks for `pace` bytes from `next` on.
-static inline void accumulate(uint16 sum[P * NB], const run_pixels *run, __global const int *weight,
-                              __global const uchar *next, int pace)
+// The bytes of four channels of a pixel in all lanes of x. A pixel is `steps` times `step` bytes, up to 4 times, behind another:
+// processors add that up as they read, so that 14 pixels take five registers. Compilers take one for each, or read some from
+// memory, where ends of late tiles have little room for it.
+#ifdef VNNI
+typedef struct any_bytes {
+    uchar bytes[4 * MAX_CHANNELS];
+} any_bytes;
+#define SPREAD_AT(x, place, from, distance)                                                                            \
+    __asm__("vpbroadcastd " place ",%0" : "=v"(x) : "r"(from), "r"(distance), "m"(*(__global const any_bytes *)(from)))
+#define SPREAD(x, from, step, thrice, steps)                                                                           \
+    if ((steps) == 0)                                                                                                  \
+        SPREAD_AT(x, "(%1)", from, step);                                                                              \
+    else if ((steps) == 1)                                                                                             \
+        SPREAD_AT(x, "(%1,%2)", from, step);                                                                           \
+    else if ((steps) == 2)                                                                                             \
+        SPREAD_AT(x, "(%1,%2,2)", from, step);                                                                         \
+    else if ((steps) == 3)                                                                                             \
+        SPREAD_AT(x, "(%1,%2)", from, thrice);                                                                         \
+    else                                                                                                               \
+        SPREAD_AT(x, "(%1,%2,4)", from, step)
+#else
+#define SPREAD(x, from, step, thrice, steps)                                                                           \
+    x = (uint16)(as_uint(vload4(0, (from) + ((steps) == 3 ? (thrice) : (steps) * (step)))))
+#endif
+
+// sum[pixel][vector] += the products of four channels of a run's pixels and the weights, where pixels are `step` bytes from one
+// to the next, every fifth one four times c bytes behind `fifth`, …
+INLINE void add_even_step(uint16 sum[P * NB], __global const uchar *const fifth[FIFTHS], int c, long step, long thrice,
+                          __global const int *weight)
 {
-    for (int tap = 0; tap < run->taps; tap++) {
+    const uint16 y0 = as_uint16(vload16(0, weight)), y1 = as_uint16(vload16(1, weight));
+#pragma unroll
+    for (int p = 0; p < P; p++) {
+        uint16 x;
+        SPREAD(x, fifth[p / 5] + 4 * c, step, thrice, p % 5);
+        x ^= (uint16)(FLIP);
+        ADD_PRODUCTS(sum[p * NB], x, y0);
+        ADD_PRODUCTS(sum[p * NB + 1], x, y1);
+    }
+}
+
+// … or each such that far behind `pixel`.
+INLINE void add_step(uint16 sum[P * NB], __global const uchar *const pixel[P], int c, __global const int *weight)
+{
+    const uint16 y0 = as_uint16(vload16(0, weight)), y1 = as_uint16(vload16(1, weight));
+#pragma unroll
+    for (int p = 0; p < P; p++) {
+        const uint16 x = (uint16)(as_uint(vload4(c, pixel[p])) ^ FLIP);
+        ADD_PRODUCTS(sum[p * NB], x, y0);
+        ADD_PRODUCTS(sum[p * NB + 1], x, y1);
+    }
+}
+
+// The products of a tap, while a late tile is stored, a pixel at each step: 28 products with two a cycle take 14 cycles, and 2
+// more with a pixel's results, 6 with those that are added to others (a Zen 5; behind the products 5 and 10). The rest of a
+// late tile is stored behind the taps. Each four of channels asks for `pace` bytes from `next` on.
+#ifdef CAN_FETCH
+#define FETCH(address) __builtin_prefetch(address, 0, 2)
+#else
+#define FETCH(address) (void)(address)
+#endif
+INLINE void add_even_tap(uint16 sum[P * NB], const run_pixels *run, int tap, __global const int *weight,
+                         __global const uchar *next, int pace, late_tile *late, tile_end *end)
+{
+    const int some = min(late->end - late->next, run->fours), first = late->next;
+    const long step = run->step[tap], thrice = 3 * step;
+    __global const uchar *fifth[FIFTHS];
+    for (int i = 0; i < FIFTHS; i++)
+        fifth[i] = (__global const uchar *)run->address[tap * W + i * 5];
+    for (int c = 0; c < some; c++) {
+        FETCH(next + c * pace);
+        add_even_step(sum, fifth, c, step, thrice, weight + c * PANEL);
+        store_late(late, first + c, end);
+    }
+    for (int c = some; c < run->fours; c++) {
+        FETCH(next + c * pace);
+        add_even_step(sum, fifth, c, step, thrice, weight + c * PANEL);
+    }
+    late->next += some;
+}
+
+// sum[pixel][vector] += the products of a run and the weights.
+static inline void accumulate(uint16 sum[P * NB], const run_pixels *run, __global const int *weight,
+                              __global const uchar *next, int pace, late_tile *late, tile_end *end)
+{
+    for (int tap = 0; tap < run->taps; tap++, weight += run->fours * PANEL, next += run->fours * pace) {
+        if (run->step[tap] != UNEVEN) {
+            add_even_tap(sum, run, tap, weight, next, pace, late, end);
+            continue;
+        }
         __global const uchar *pixel[P];
 #pragma unroll
         for (int p = 0; p < P; p++)
             pixel[p] = (__global const uchar *)run->address[tap * W + p];
         for (int c = 0; c < run->fours; c++) {
-            const uint16 y0 = as_uint16(vload16(0, weight)), y1 = as_uint16(vload16(1, weight));
-            weight += PANEL;
-#ifdef CAN_FETCH
-            __builtin_prefetch(next, 0, 2);
-            next += pace;
-#endif
-#pragma unroll
-            for (int p = 0; p < P; p++) {
-                const uint16 x = (uint16)(as_uint(vload4(c, pixel[p])) ^ FLIP);
-                ADD_PRODUCTS(sum[p * NB], x, y0);
-                ADD_PRODUCTS(sum[p * NB + 1], x, y1);
-            }
+            FETCH(next + c * pace);
+            add_step(sum, pixel, c, weight + c * PANEL);
         }
     }
+    store_all_late(late, end);
 }
 #endif
 
@@ -164,6 +274,8 @@ static inline void find_taps(run_pixels *run, ulong source, ulong outside, int16
     front = LANE < run->end ? front : (int16)(-0x40000000); // pixels that are not there read none
     const int16 inside = (LANE >= P) | (IN_IMAGE(front, src_size.x - reach.x) & IN_IMAGE(top, src_size.y - reach.y) &
                                         IN_IMAGE(left, src_size.z - reach.z));
+    const int step = corner.s1 - corner.s0;
+    const bool is_even = all((LANE >= P) | (corner == corner.s0 + LANE * step));
     const bool join = all(inside) && src_stride.w == src_size.w && (dilation.z == 1 || taps.z == 1);
     const int columns = join ? 1 : taps.z;
     run->taps = 0;
@@ -176,7 +288,7 @@ static inline void find_taps(run_pixels *run, ulong source, ulong outside, int16
                 const int offset = z * src_stride.y + y * src_stride.z + x * src_stride.w;
                 vstore16(select((ulong16)(outside), source + convert_ulong16(corner + offset), convert_ulong16(reads)),
                          run->taps, run->address);
-                run->taps++;
+                run->step[run->taps++] = is_even && all((LANE >= P) | reads) ? step : UNEVEN;
             }
 }
 
@@ -186,43 +298,37 @@ typedef struct item_channels {
     float scale[MAX_BLOCKS * BLOCK];
 } item_channels;
 
-// Where a work-item is in what all of them do: runs, the blocks of an item, and all blocks.
+// Where a work-item is: its run and how many it has, the blocks of each work-item, and all blocks.
 typedef struct item_place {
     int run, runs, item_blocks, blocks;
 } item_place;
 
-// Stores the results of a block of channels from `channel` on, of which `count` are there.
-#ifdef SUM
-#define PASS_ADDENDS_OF(p, at) , (__global const uchar *)run->addend[p] + (at)
-#else
-#define PASS_ADDENDS_OF(p, at)
-#endif
-static inline void store_block(const uint16 sum[P * NB], const run_pixels *run, const float16 scale[NB],
+// The results of a block of channels from `channel` on, of which `count` are there: whole blocks are stored late.
+static inline void store_block(late_tile *late, const uint16 sum[P * NB], const run_pixels *run, const float *scale,
                                const tile_end *end, int channel, int count)
 {
-    const long first = channel;
-    uint16 result[P * NB]; // a copy, for a loop that need not be unrolled: it compiles much faster
 #pragma unroll
     for (int i = 0; i < P * NB; i++)
-        result[i] = sum[i];
-    if (count >= NB * W) {
-        for (int p = run->begin; p < run->end; p++)
-#pragma unroll
-            for (int j = 0; j < NB; j++)
-                store_whole((__global uchar *)run->result[p] + (first + j * W), result[p * NB + j], scale[j],
-                            end PASS_ADDENDS_OF(p, first + j * W));
+        late->sum[i] = sum[i];
+    vstore16(vload16(0, run->result) + (ulong16)((ulong)channel), 0, late->result);
+#ifdef SUM
+    vstore16(vload16(0, run->addend) + (ulong16)((ulong)channel), 0, late->addend);
+#endif
+    late->scale = scale;
+    late->next = run->begin;
+    late->end = run->end;
+    if (count >= NB * W)
         return;
-    }
-    for (int p = run->begin; p < run->end; p++)
-        for (int j = 0; j < NB && j * W < count; j++)
-            store_channels((__global uchar *)run->result[p] + (first + j * W), result[p * NB + j], scale[j], end,
-                           count - j * W PASS_ADDENDS_OF(p, first + j * W));
+    for (; late->next < late->end; late->next++)
+        for (int p = late->next, j = 0; j < NB && j * W < count; j++)
+            store_channels((__global uchar *)(late->result[p] + j * W), late->sum[p * NB + j], vload16(j, scale), end,
+                           count - j * W PASS_ADDENDS_AT(late->addend[p] + j * W));
 }
 
 // The results of some runs, of some blocks of channels.
 static inline void compute_blocks(const run_pixels *runs, int run_count, const item_place *place,
-                                  const item_channels *of, const tile_end *end, __global const int *panels,
-                                  int panel_ints, int first_block, int end_block, int channels)
+                                  const item_channels *of, tile_end *end, __global const int *panels, int panel_ints,
+                                  int first_block, int end_block, int channels, late_tile *late)
 {
     const int blocks = end_block - first_block;
     (void)place;
@@ -237,14 +343,11 @@ static inline void compute_blocks(const run_pixels *runs, int run_count, const i
 #endif
     for (int block = 0; block < blocks; block++) {
         const int channel = (first_block + block) * BLOCK;
-        float16 scale[NB];
-#pragma unroll
-        for (int j = 0; j < NB; j++)
-            scale[j] = vload16(block * NB + j, of->scale);
         for (int i = 0; i < run_count; i++) {
             uint16 sum[P * NB];
 #ifdef MADD
             join_sums(sum, sums + (i * blocks + block) * MADD_SUMS);
+            store_all_late(late, end);
 #else
 #pragma unroll
             for (int j = 0; j < NB; j++) {
@@ -253,15 +356,15 @@ static inline void compute_blocks(const run_pixels *runs, int run_count, const i
                 for (int p = 0; p < P; p++)
                     sum[p * NB + j] = added;
             }
-            // The weights that the next blocks' items begin with come from far: all runs ask for a part of them.
+            const int steps = runs->taps * runs->fours;
+            // The weights that the next blocks' items begin with come from far: each of the item's runs asks for a part of them.
             const bool last = first_block + block + place->item_blocks >= place->blocks;
             const int bytes = PANEL * (int)sizeof(int), pace = last ? 0 : (bytes + place->runs - 1) / place->runs;
             __global const int *next = WEIGHTS(first_block + block + (last ? 0 : place->item_blocks));
             accumulate(sum, runs, WEIGHTS(first_block + block),
-                       (__global const uchar *)next + min(place->run * pace, bytes - pace) * runs->taps * runs->fours,
-                       pace);
+                       (__global const uchar *)next + min(place->run * pace, bytes - pace) * steps, pace, late, end);
 #endif
-            store_block(sum, &runs[i], scale, end, channel, channels - channel);
+            store_block(late, sum, &runs[i], of->scale + block * BLOCK, end, channel, channels - channel);
         }
     }
 }
@@ -271,9 +374,14 @@ static inline void compute_blocks(const run_pixels *runs, int run_count, const i
 // work-item; 0; strides of bias and b_scale; integers of a panel of weights.
 WORK convolve(KERNEL_ARGUMENTS SUM_ARGUMENTS SIZE_ARGUMENTS, const int grid0, const int grid1)
 {
+#ifdef VNNI
+    const int first_run = grid1 * flags.s2, first_block = grid0 * flags.s3;
+#else
     const int first_run = grid0 * flags.s2, first_block = grid1 * flags.s3;
-    item_place place = {0, (flags.s1 + P - 1) / P, flags.s3, (dst_size.w + BLOCK - 1) / BLOCK};
-    const int end_run = min(first_run + flags.s2, place.runs), end_block = min(first_block + flags.s3, place.blocks);
+#endif
+    const int end_run = min(first_run + flags.s2, (flags.s1 + P - 1) / P);
+    item_place place = {0, end_run - first_run, flags.s3, (dst_size.w + BLOCK - 1) / BLOCK};
+    const int end_block = min(first_block + flags.s3, place.blocks);
     __global const int *panels = weight + weight_offset;
     const int panel_ints = flags.s7;
     const uint zero_of_a = (uint)((HAS(HAS_ZA) ? za[za_offset] : 0) ^ (FLIP & 255u));
@@ -293,8 +401,9 @@ WORK convolve(KERNEL_ARGUMENTS SUM_ARGUMENTS SIZE_ARGUMENTS, const int grid0, co
     for (int c = 0; c < src_size.w / 4; c++)
         padding[c] = (zero_of_a ^ (FLIP & 255u)) * 0x01010101u;
 
+    late_tile late = {.next = 0, .end = 0};
     for (int i = first_run; i < end_run; i += RUNS) {
-        place.run = i;
+        place.run = i - first_run;
         run_pixels runs[RUNS];
         const int run_count = min(end_run - i, RUNS);
         for (int j = 0; j < run_count; j++) {
@@ -317,8 +426,10 @@ WORK convolve(KERNEL_ARGUMENTS SUM_ARGUMENTS SIZE_ARGUMENTS, const int grid0, co
             find_taps(run, (ulong)(src + src_offset), (ulong)padding, n, d, h, w, src_size, taps, stride, dilation, pad,
                       src_stride);
         }
-        compute_blocks(runs, run_count, &place, &of, &end, panels, panel_ints, first_block, end_block, dst_size.w);
+        compute_blocks(runs, run_count, &place, &of, &end, panels, panel_ints, first_block, end_block, dst_size.w,
+                       &late);
     }
+    store_all_late(&late, &end);
 }
 
 NOT_VECTORIZED __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void

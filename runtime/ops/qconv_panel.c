@@ -7,11 +7,13 @@
 #include "ops/qconv_problem.h"
 #include "ops/qgemm_pack.h"
 
-#define MAX_BLOCKS 16           /* of a work-item, as in qconv_panel.cl */
-#define MOST_PIXELS 14          /* of a tile: its sums, a row of weights and a pixel fill 32 registers */
-#define BLOCK_BYTES (384 << 10) /* of weights that a work-item reads for each tile: they stay in a core's cache */
-#define ITEMS 32                /* of a unit */
-#define FIP_RUNS 5              /* that share widened weights, as in qconv_panel.cl */
+#define MAX_BLOCKS 16          /* of a work-item, as in qconv_panel.cl */
+#define MOST_PIXELS 14         /* of a tile: its sums, a row of weights and a pixel fill 32 registers */
+#define NEAR_BYTES (384 << 10) /* of weights that a work-item reads for each tile: they stay in a core's cache */
+#define FAR_BYTES (64 << 10)   /* the same where the next ones are asked for meanwhile: the first ones come from far */
+#define FAIR 1.03              /* the longest part, of an equal one */
+#define ITEMS 32               /* of a unit */
+#define FIP_RUNS 5             /* that share widened weights, as in qconv_panel.cl */
 
 /* Images of 7 x 7 leave (almost) none over with fewer pixels a tile. */
 static int64_t pixels_of_tile(int64_t most, int64_t fewer, int64_t pixels)
@@ -22,21 +24,38 @@ static int64_t pixels_of_tile(int64_t most, int64_t fewer, int64_t pixels)
     return (wide - narrow) * 10 > pixels ? fewer : most;
 }
 
-static rnl_shares split(const rnl_device *device, int64_t runs, int64_t blocks, int64_t block_bytes)
+/*
+ * Runs of a work-item with which each thread has a stretch of equal length, up to `parts` work-items of it: what is
+ * read and written stays in one core's cache. 0 where there are none.
+ */
+static int64_t stretch_of_thread(const rnl_device *device, int64_t runs, int64_t parts)
+{
+    const int64_t threads = rnl_device_units(device);
+    for (int64_t i = parts; i > 0; --i) {
+        const int64_t each = rnl_divide_up(runs, threads * i), items = rnl_divide_up(runs, each);
+        if (items % threads == 0 && (double)(each * i * threads) <= FAIR * (double)runs)
+            return each;
+    }
+    return 0;
+}
+
+/* by_rows: a work-item's neighbours have the same runs. */
+static rnl_shares split(const rnl_device *device, int64_t runs, int64_t blocks, int64_t most_blocks, bool by_rows)
 {
     rnl_shares p = {.rows = runs, .blocks = blocks};
-    const int64_t items = rnl_device_items(device, ITEMS);
-    int64_t most = BLOCK_BYTES / block_bytes;
-    most = most < 1 ? 1 : most > MAX_BLOCKS ? MAX_BLOCKS : most;
+    const int64_t items = rnl_device_items(device, ITEMS), threads = rnl_device_units(device);
+    const int64_t most = most_blocks < 1 ? 1 : most_blocks > MAX_BLOCKS ? MAX_BLOCKS : most_blocks;
     int64_t groups = rnl_divide_up(blocks, most);
-    p.each_rows = rnl_divide_up(runs * groups, items);
+    const int64_t stretch = by_rows ? stretch_of_thread(device, runs, rnl_divide_up(items / threads, groups)) : 0;
+    p.each_rows = stretch ? stretch : rnl_divide_up(runs * groups, items);
     if (p.each_rows > runs)
         p.each_rows = runs;
-    while (groups < blocks && groups * rnl_divide_up(runs, p.each_rows) < items / 2)
+    while (!stretch && groups < blocks && groups * rnl_divide_up(runs, p.each_rows) < items / 2)
         groups = 2 * groups < blocks ? 2 * groups : blocks;
     p.each_blocks = rnl_divide_up(blocks, groups);
     p.block_items = rnl_divide_up(blocks, p.each_blocks);
-    p.each_rows = rnl_fair_share(device, runs, p.each_rows, p.block_items, true);
+    if (!stretch)
+        p.each_rows = rnl_fair_share(device, runs, p.each_rows, p.block_items, !by_rows);
     p.row_items = rnl_divide_up(runs, p.each_rows);
     return p;
 }
@@ -67,14 +86,18 @@ static rnl_status append(rnl_step_list *list, const rnl_qconv_problem *problem)
     const vectors v = vectors_of(list->device, pixels);
     const int64_t runs = rnl_divide_up(pixels, v.pixels), blocks = rnl_divide_up(filters, v.channels);
     const int64_t block_bytes = 4 * rnl_qconv_panel_ints(problem) * v.channels / RNL_QGEMM_PANEL;
+    const bool by_rows = v.instruction == RNL_INSTRUCTION_VNNI; /* as in qconv_panel.cl */
     const rnl_shares p =
-        v.fip ? rnl_fip_split(list->device, runs, blocks, FIP_RUNS, 0) : split(list->device, runs, blocks, block_bytes);
+        v.fip ? rnl_fip_split(list->device, runs, blocks, FIP_RUNS, 0)
+              : split(list->device, runs, blocks, (by_rows ? FAR_BYTES : NEAR_BYTES) / block_bytes, by_rows);
+    const size_t row_items = (size_t)p.row_items, block_items = (size_t)p.block_items;
     int32_t flags[8] = {0, (int32_t)pixels, (int32_t)p.each_rows, (int32_t)p.each_blocks};
     rnl_step_begin(&step, list, "qconv:panel", false);
     rnl_step_define(&step, "%s%s -DT_A=%s -DP=%lld", rnl_instruction_define(v.instruction), v.fip ? " -DFIP" : "",
                     rnl_dtype_define(problem->src->dtype), (long long)v.pixels);
     rnl_qconv_add_arguments(&step, problem, flags);
-    rnl_step_range(&step, 2, (size_t[3]){(size_t)p.row_items, (size_t)p.block_items}, (size_t[3]){1, 1});
+    rnl_step_range(&step, 2, (size_t[3]){by_rows ? block_items : row_items, by_rows ? row_items : block_items},
+                   (size_t[3]){1, 1});
     rnl_qconv_add_cost(&step, problem);
     return rnl_step_end(&step, "qconv_panel.cl", "qconv_panel");
 }
