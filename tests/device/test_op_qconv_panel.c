@@ -5,7 +5,8 @@
 #include "support/qconv_case.h"
 #include <stdlib.h>
 
-/* Tiles of each number of pixels, less than one, parts of one; blocks of channels whole, and parts of both vectors. */
+/* Tiles of each number of pixels, less than one, parts of one, at equal distances and others; blocks of channels whole,
+ * and parts of both vectors. */
 static const qconv_case shapes[] = {
     {1, 4, 3, {2, 1}, {1, 1}, {1, 1}, {1, 1}, {0, 0}, RNL_U8, QCONV_PLAIN, false, false},
     {2, 8, 40, {5, 6}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, RNL_U8, QCONV_PLAIN, false, false},
@@ -14,6 +15,9 @@ static const qconv_case shapes[] = {
     {1, 64, 96, {7, 7}, {1, 1}, {1, 1}, {1, 1}, {0, 0}, RNL_U8, QCONV_PLAIN, false, false},
     {2, 16, 16, {11, 13}, {1, 1}, {2, 2}, {1, 1}, {0, 0}, RNL_U8, QCONV_PLAIN, false, false},
     {1, 4, 47, {3, 3}, {5, 5}, {1, 1}, {1, 1}, {4, 4}, RNL_U8, QCONV_PLAIN, false, false},
+    {2, 8, 64, {9, 16}, {3, 3}, {1, 1}, {1, 1}, {0, 0}, RNL_U8, QCONV_PLAIN, false, false},
+    {1, 12, 96, {9, 9}, {3, 3}, {1, 1}, {1, 1}, {0, 0}, RNL_U8, QCONV_PLAIN, false, false},
+    {1, 8, 70, {16, 15}, {1, 1}, {2, 1}, {1, 1}, {0, 0}, RNL_U8, QCONV_PLAIN, false, false},
 };
 #define SHAPES ((int)(sizeof shapes / sizeof *shapes))
 
