@@ -163,7 +163,7 @@ static inline void accumulate(madd_uints *sums, const run_pixels *runs, int run_
 // processors add that up as they read, so that 14 pixels take five registers. Compilers take one for each, or read some from
 // memory, where ends of late tiles have little room for it.
 #ifdef VNNI
-typedef struct any_bytes {
+typedef struct any_bytes { // of src, which nobody writes meanwhile
     uchar bytes[4 * MAX_CHANNELS];
 } any_bytes;
 #define SPREAD_AT(x, place, from, distance)                                                                            \
@@ -371,7 +371,8 @@ static inline void compute_blocks(const run_pixels *runs, int run_count, const i
 
 // dst_size and src_size are (depth, rows, columns, channels), taps, stride, dilation and pad (depth, rows, columns, …),
 // and strides (image, depth, row, column). flags: see above; pixels; runs of P pixels, and blocks of channels, of a
-// work-item; 0; strides of bias and b_scale; integers of a panel of weights.
+// work-item; 0; strides of bias and b_scale; integers of a panel of weights. The range is runs by blocks, with vpdpbusd blocks by
+// runs: a thread's work-items in a row then have the same runs, and the next blocks are what it asks for.
 WORK convolve(KERNEL_ARGUMENTS SUM_ARGUMENTS SIZE_ARGUMENTS, const int grid0, const int grid1)
 {
 #ifdef VNNI

@@ -2,7 +2,6 @@
 #include "kernel/team_cut.h"
 
 #define MOST_GROUP ((size_t)1 << 16)
-#define FAIR 1.03 /* the longest part of a launch, of an equal one */
 
 size_t rnl_team_groups_along(const rnl_range *range, uint32_t dimension)
 {
@@ -43,9 +42,9 @@ rnl_team_cut rnl_team_choose_cut(const rnl_range *range, uint32_t threads, bool 
     const uint32_t outer = rnl_team_groups_along(range, 2) > 1 ? 2 : 1;
     const size_t rows = rnl_team_groups_along(range, outer), columns = rnl_team_groups_along(range, 0);
     const double by_rows = unevenness(rows, threads), by_columns = unevenness(columns, threads);
-    if (by_rows <= FAIR || (by_rows <= by_columns && one_piece))
+    if (by_rows <= RNL_TEAM_FAIR || (by_rows <= by_columns && one_piece))
         return (rnl_team_cut){outer, 0, rows, 1};
-    if (one_piece || by_columns <= FAIR)
+    if (one_piece || by_columns <= RNL_TEAM_FAIR)
         return (rnl_team_cut){0, outer, columns, 1};
     return (rnl_team_cut){outer, 0, rows, columns};
 }

@@ -14,6 +14,9 @@ typedef struct rnl_team_cut {
     size_t rows, columns;  /* groups of each; columns is 1 where rows are not cut */
 } rnl_team_cut;
 
+/* The longest part that still counts as equal, of an equal one. */
+#define RNL_TEAM_FAIR 1.03
+
 /* A part of a thread's stretch that is a range: groups. */
 typedef struct rnl_team_piece {
     size_t row, rows, column, columns;

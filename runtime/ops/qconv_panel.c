@@ -11,7 +11,6 @@
 #define MOST_PIXELS 14         /* of a tile: its sums, a row of weights and a pixel fill 32 registers */
 #define NEAR_BYTES (384 << 10) /* of weights that a work-item reads for each tile: they stay in a core's cache */
 #define FAR_BYTES (64 << 10)   /* the same where the next ones are asked for meanwhile: the first ones come from far */
-#define FAIR 1.03              /* the longest part, of an equal one */
 #define ITEMS 32               /* of a unit */
 #define FIP_RUNS 5             /* that share widened weights, as in qconv_panel.cl */
 
@@ -24,38 +23,29 @@ static int64_t pixels_of_tile(int64_t most, int64_t fewer, int64_t pixels)
     return (wide - narrow) * 10 > pixels ? fewer : most;
 }
 
-/*
- * Runs of a work-item with which each thread has a stretch of equal length, up to `parts` work-items of it: what is
- * read and written stays in one core's cache. 0 where there are none.
- */
-static int64_t stretch_of_thread(const rnl_device *device, int64_t runs, int64_t parts)
+/* More of them where there would be few work-items. */
+static int64_t enough_groups(int64_t groups, int64_t blocks, int64_t row_items, int64_t items)
 {
-    const int64_t threads = rnl_device_units(device);
-    for (int64_t i = parts; i > 0; --i) {
-        const int64_t each = rnl_divide_up(runs, threads * i), items = rnl_divide_up(runs, each);
-        if (items % threads == 0 && (double)(each * i * threads) <= FAIR * (double)runs)
-            return each;
-    }
-    return 0;
+    while (groups < blocks && groups * row_items < items / 2)
+        groups = 2 * groups < blocks ? 2 * groups : blocks;
+    return groups;
 }
 
-/* by_rows: a work-item's neighbours have the same runs. */
+/* by_rows: neighbours are work-items of the same runs. */
 static rnl_shares split(const rnl_device *device, int64_t runs, int64_t blocks, int64_t most_blocks, bool by_rows)
 {
     rnl_shares p = {.rows = runs, .blocks = blocks};
     const int64_t items = rnl_device_items(device, ITEMS), threads = rnl_device_units(device);
     const int64_t most = most_blocks < 1 ? 1 : most_blocks > MAX_BLOCKS ? MAX_BLOCKS : most_blocks;
-    int64_t groups = rnl_divide_up(blocks, most);
-    const int64_t stretch = by_rows ? stretch_of_thread(device, runs, rnl_divide_up(items / threads, groups)) : 0;
-    p.each_rows = stretch ? stretch : rnl_divide_up(runs * groups, items);
-    if (p.each_rows > runs)
-        p.each_rows = runs;
-    while (!stretch && groups < blocks && groups * rnl_divide_up(runs, p.each_rows) < items / 2)
-        groups = 2 * groups < blocks ? 2 * groups : blocks;
-    p.each_blocks = rnl_divide_up(blocks, groups);
+    const int64_t groups = rnl_divide_up(blocks, most), wish = rnl_divide_up(runs * groups, items);
+    const int64_t each = wish < runs ? wish : runs;
+    p.each_rows = by_rows ? rnl_stretch_share(device, runs, rnl_divide_up(items / threads, groups)) : 0;
+    const bool has_stretches = p.each_rows > 0;
+    p.each_blocks =
+        rnl_divide_up(blocks, has_stretches ? groups : enough_groups(groups, blocks, rnl_divide_up(runs, each), items));
     p.block_items = rnl_divide_up(blocks, p.each_blocks);
-    if (!stretch)
-        p.each_rows = rnl_fair_share(device, runs, p.each_rows, p.block_items, !by_rows);
+    if (!has_stretches)
+        p.each_rows = rnl_fair_share(device, runs, each, p.block_items, !by_rows);
     p.row_items = rnl_divide_up(runs, p.each_rows);
     return p;
 }

@@ -93,3 +93,14 @@ int64_t rnl_fair_share(const rnl_device *device, int64_t count, int64_t wish, in
     }
     return best;
 }
+
+int64_t rnl_stretch_share(const rnl_device *device, int64_t count, int64_t parts)
+{
+    const int64_t threads = rnl_device_units(device);
+    for (int64_t i = parts; i > 0; --i) {
+        const int64_t share = rnl_divide_up(count, threads * i), items = rnl_divide_up(count, share);
+        if (items % threads == 0 && (double)(items * share) <= RNL_TEAM_FAIR * (double)count)
+            return share;
+    }
+    return 0;
+}

@@ -32,4 +32,11 @@ rnl_shares rnl_choose_shares(const rnl_device *device, int64_t rows, int64_t blo
  */
 int64_t rnl_fair_share(const rnl_device *device, int64_t count, int64_t wish, int64_t others, bool is_first);
 
+/*
+ * How many of `count` rows a work-item takes for each thread to have a stretch of them, of equal length and in up to
+ * `parts` work-items: what it reads and writes stays in one core's cache. Rows are the launch's second dimension. 0
+ * where there are no such stretches.
+ */
+int64_t rnl_stretch_share(const rnl_device *device, int64_t count, int64_t parts);
+
 #endif

@@ -93,6 +93,36 @@ START_TEST(test_left_alone)
 }
 END_TEST
 
+/* The team gives each thread a stretch of rows with all that is in them, and of equal length. */
+START_TEST(test_stretches)
+{
+    static const int64_t counts[] = {1, 2, 5, 14, 56, 224, 393}, several[] = {1, 2, 3, 8};
+    size_t found = 0;
+    for (uint32_t threads = 1; threads <= RNL_TEAM_MOST_THREADS; threads++)
+        for (size_t i = 0; i < 7 * 4 * 8; i++) {
+            const rnl_device device = device_of(threads);
+            const int64_t count = counts[i % 7], others = several[i / 7 % 4], parts = 1 + (int64_t)i / 28;
+            const int64_t share = rnl_stretch_share(&device, count, parts),
+                          items = share ? (count + share - 1) / share : 0;
+            if (share == 0)
+                continue;
+            const rnl_range range = {.dimensions = 2, .global = {(size_t)others, (size_t)items, 1}, .local = {1, 1, 1}};
+            const rnl_team_cut cut = rnl_team_choose_cut(&range, threads, false);
+            ck_assert(cut.outer == 1 && cut.columns == 1);
+            ck_assert_int_le(items, parts * threads);
+            ck_assert_int_le(100 * threads * longest(threads, count, share, others, false), 103 * count * others);
+            found++;
+        }
+    ck_assert_uint_ge(found, 7 * 4 * 8);
+    const rnl_device one = device_of(1), two = device_of(2), three = device_of(3);
+    ck_assert_int_eq(rnl_stretch_share(&one, 5, 3), 5);  /* in shares of 2 or 3 there would be 6 */
+    ck_assert_int_eq(rnl_stretch_share(&two, 5, 4), 0);  /* 3 and 2 */
+    ck_assert_int_eq(rnl_stretch_share(&two, 14, 4), 7); /* 7 items of 2, 5 of 3, and 8 and 6 in 4 of 4 */
+    ck_assert_int_eq(rnl_stretch_share(&two, 56, 4), 7);
+    ck_assert_int_eq(rnl_stretch_share(&three, 224, 2), 38); /* 76, 76 and 72: 228 is less than 3% more */
+}
+END_TEST
+
 /*
  * Of three rows one of two bands has two: 3 rows of 80 pixels copied and 2 * 80 pixels of 25 + 480 sums, 81,040, where
  * an equal part is 60,720. Six rows divide: 5 * 80 + 3 * 80 * 505 = 121,600 each, 320 more than the 242,880 of all at
@@ -124,6 +154,7 @@ int main(void)
     tcase_add_test(tcase, test_never_longer);
     tcase_add_test(tcase, test_two_threads);
     tcase_add_test(tcase, test_left_alone);
+    tcase_add_test(tcase, test_stretches);
     tcase_add_test(tcase, test_uneven_bands);
     suite_add_tcase(suite, tcase);
     return test_run(suite, true);
