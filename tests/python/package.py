@@ -3,6 +3,8 @@
 
 import os
 import sys
+import time
+from types import SimpleNamespace
 
 import numpy as np
 from onnx import helper
@@ -29,8 +31,8 @@ def relu(kind=1):
     return model([helper.make_node("Relu", ["x"], ["y"])], {"x": (kind, ["n", 4])}, {"y": (kind, ["n", 4])}, color="rgb")
 
 
-def slow(steps=200, size=128):
-    """A chain of products that takes a while: x, [size, size], times itself again and again, scaled down."""
+def slow(size, steps=200):
+    """A chain of products: x, [size, size], times itself again and again, scaled down."""
     nodes = []
     for i in range(steps):
         nodes += [helper.make_node("MatMul", [f"v{i}" if i else "x", "x"], [f"p{i}"]),
@@ -38,5 +40,19 @@ def slow(steps=200, size=128):
     return model(nodes, {"x": (1, [size, size])}, {f"v{steps}": (1, [size, size])})
 
 
-def slow_input(size=128):
-    return np.random.default_rng(1).standard_normal((size, size)).astype(np.float32) / size
+def find_slow(device):
+    """A model whose run takes a while on this device, so that others meet it under way: model, x, y, seconds of a run."""
+    import runnel  # where it was found above
+
+    for size in (128, 256, 384):
+        made, x = slow(size), np.random.default_rng(1).standard_normal((size, size)).astype(np.float32) / size
+        with runnel.Session(made, device) as session:
+            y, = session.run(None, {"x": x})  # compiles
+            times = [time.monotonic()]
+            for _ in range(3):
+                session.run(None, {"x": x})
+                times.append(time.monotonic())
+        seconds = min(after - before for before, after in zip(times, times[1:]))
+        if seconds > 0.03:
+            break
+    return SimpleNamespace(model=made, x=x, y=y, seconds=seconds)

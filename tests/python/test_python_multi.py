@@ -11,7 +11,7 @@ import unittest
 import numpy as np
 from onnx import helper, numpy_helper, TensorProto
 
-from package import slow, slow_input  # which finds the libraries
+from package import find_slow  # which finds the libraries
 import runnel
 
 WEIGHT = np.linspace(-1, 1, 8 * 5, dtype=np.float32).reshape(8, 5)
@@ -115,8 +115,10 @@ class MultiTest(unittest.TestCase):
                     session.run(None, {"x": picture(rows)})
 
     def test_a_stopped_run_leaves_the_others(self):
+        found = find_slow("0:0")
+        x = found.x
+
         async def impatient(session):
-            x = slow_input()
             tasks = [asyncio.ensure_future(session.run_async(None, {"x": x})) for _ in range(4)]
             await asyncio.sleep(0.001)
             tasks[0].cancel()
@@ -126,7 +128,7 @@ class MultiTest(unittest.TestCase):
             for task in tasks[1:]:
                 np.testing.assert_allclose((await task)[0], expected, rtol=1e-4, atol=1e-5)
 
-        with runnel.open(slow(), "0:0,0:0") as session:
+        with runnel.open(found.model, "0:0,0:0") as session:
             asyncio.run(impatient(session))
 
     def test_closed(self):
