@@ -20,13 +20,18 @@
 // check: -DT_A=U8 -DSIDE=4 -DWIDE
 // check: -DT_A=I8 -DSIDE=4 -DWIDE -DSUM -DMODEL
 // check: -DT_A=U8 -DSIDE=2 -DWIDE -DFIP
+// check: -DT_A=U8 -DSIDE=4 -DWIDE -DFIP -DMODEL
 #include "qconv_end.clh"
 #include "winograd.clh"
 #if !defined(T_A) || !defined(SIDE)
 #error "qconv_winograd.cl needs T_A and SIDE"
 #endif
 #define MAX_CHANNELS 1024 // as in qconv_winograd.c
-#define FLIP (IS_UNSIGNED(T_A) ? (uchar)0 : (uchar)0x80)
+#if IS_UNSIGNED(T_A)
+typedef uchar byte_of_a;
+#else
+typedef char byte_of_a;
+#endif
 #define POINTS (SIDE + 2) // in each direction, and pixels that a tile reads
 #define TRANSFORMS (POINTS * POINTS)
 // A block's sums for each of R tiles, and a group's matrix: pieces of 16 pairs of channels of R tiles.
@@ -43,7 +48,8 @@
 
 // Along one dimension. turn_pixels: pixels into what is multiplied, by the polynomials that are 0 at all points but one.
 // turn_products: products into pixels, values at the points into coefficients. What comes out of both directions is
-// 2^LESS_BITS times the sums, and what DIVIDED takes off.
+// 2^LESS_BITS times the sums, and what DIVIDED takes off. Pixels are counted from CENTER on: of what all of a tile have in
+// common there is a product, 36 times as much, at the point of 1 in both directions alone.
 #if SIDE == 2
 // The points are 0, 1, -1 and infinity. Pixels times their values are within 4 * 255, and weights, of which all is twice as
 // large in each direction so that halves are whole, within 9 * 128. A sum is within 29 bits for up to 1,024 channels.
@@ -60,10 +66,10 @@ static inline void turn_products(const uint16 m[POINTS], uint16 y[SIDE])
     TURN_PRODUCTS_2(m, y)
 }
 #else
-// The points are 0, 1, -1, 2, -2 and infinity. Pixels times their values are within 68 * 255, and weights, 24 times as large
-// in each direction less what turn_products has for them, within 144 * 128. 64 * 9 times a sum leaves its lowest 26 bits: all
-// of it, counted from the middle of what bytes can be on, for up to 227 channels.
-#define CENTER 128
+// The points are 0, 1, -1, 2, -2 and infinity. Pixels times their values are within 100 * 128, and weights, 24 times as large
+// in each direction less what turn_products has for them, within 144 * 128: both together within 16 bits, as FIP adds them. 64
+// * 9 times a sum leaves its lowest 26 bits: all of it for up to 227 channels.
+#define CENTER (IS_UNSIGNED(T_A) ? 128 : 0)
 #define LESS_BITS 6
 #define DIVIDED(v) ((v)*0x38e38e39u) // by 9, of which this is the inverse: their product is 2 * 2^32 + 1
 static inline void turn_pixels(const words d[POINTS], words t[POINTS])
@@ -121,6 +127,8 @@ static inline void turn_tile(__global const uchar *const pixel[TRANSFORMS], int 
 #pragma unroll
             for (int x = 0; x < POINTS; x++) {
                 __global short *at = row + (y * POINTS + x) * matrix * 2;
+                if (CENTER != 0 && y == 1 && x == 1)
+                    t[x] -= (short)(36 * CENTER);
                 *(__global loose_words *)at = t[x];
 #ifdef FIP
                 ADD_OWN_PRODUCTS(products[y * POINTS + x], t[x], c, at);
@@ -175,10 +183,10 @@ static inline void find_pixels(__global const uchar *pixel[TRANSFORMS], __global
         }
 }
 
-// What scales the sums of a block of channels, and what is added to them; shift: before what they come with is taken off.
+// What scales the sums of a block of channels, and what is added to them.
 typedef struct block_end {
     float16 scale[NB];
-    uint16 added[NB], shift[NB];
+    uint16 added[NB];
     int channel, channels; // the first, and of all
 } block_end;
 
@@ -197,7 +205,7 @@ static inline void store_tile(__global uchar *dst, const uint16 result[SIDE * SI
         const int h = tile->top + i / SIDE, w = tile->left + i % SIDE;
         if (h >= to->dst_size.y || w >= to->dst_size.z)
             continue;
-        const uint16 sum = as_uint16(as_int16(DIVIDED(result[i] + block->shift[j])) >> LESS_BITS) + block->added[j];
+        const uint16 sum = as_uint16(as_int16(DIVIDED(result[i])) >> LESS_BITS) + block->added[j];
         store_channels(dst + (to->dst_offset + PLACES(to->dst_stride, tile->n, 0, h, w) + c), sum, block->scale[j], end,
                        block->channels - c PASS_ADDEND(addend + (to->addend_offset +
                                                                  PLACES(to->addend_stride, tile->n, 0, h, w) + c)));
@@ -272,8 +280,7 @@ WORK convolve(__global uchar *memory, int4 own, KERNEL_ARGUMENTS SUM_ARGUMENTS S
                 const uint16 sums = as_uint16(vload16(j, panel));
                 const uint16 bias_of = HAS(HAS_BIAS) ? as_uint16(LOAD_CHANNELS(bias, flags.s5)) : (uint16)(0);
                 const float16 scale = HAS(HAS_B_SCALE) ? as_float16(LOAD_CHANNELS(b_scale, flags.s6)) : (float16)(1.0f);
-                block.added[j] = bias_of + (uint16)(CENTER - (zero ^ FLIP)) * sums;
-                block.shift[j] = (uint16)(-(CENTER << LESS_BITS) * 9) * sums;
+                block.added[j] = bias_of + (uint16)(CENTER - OF_BYTE(zero)) * sums;
                 block.scale[j] = (float16)(all_scale) * scale / (float16)(dst_scale_of);
             }
             for (int j = 0; j < TRANSFORMS; j++)

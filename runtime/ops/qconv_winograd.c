@@ -38,6 +38,7 @@ static const winograd_form forms[] = {
     {2, 16, 6, 1, 16, MAX_CHANNELS, "", 224 << 10, RNL_INSTRUCTION_MADD8, 110, 160, 24, 22, 4, 1.1},
     {4, 64, 7, 0, 32, 224, " -DWIDE", 512 << 10, RNL_INSTRUCTION_VNNI, 130, 220, 32, 60, 2, 1.1},
     {2, 32, 7, 1, 32, MAX_CHANNELS, " -DWIDE -DFIP", 512 << 10, RNL_INSTRUCTION_VNNI, 60, 80, 42, 60, 2, 1.1},
+    {4, 32, 7, 1, 32, 224, " -DWIDE -DFIP", 512 << 10, RNL_INSTRUCTION_VNNI, 130, 220, 42, 60, 2, 1.1},
 };
 #define FORMS (sizeof forms / sizeof *forms)
 
