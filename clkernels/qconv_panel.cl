@@ -14,8 +14,10 @@
 //   FIP   with fewer products (fip.clh), of 8 lanes; P is a multiple of 3 then
 //   T_A   I8 or U8: src's
 //   P     pixels of a tile, up to 16
+//   FLAT  with VNNI, of few steps: where all taps of a tile are inside the image, they go as one
 //   SUM   to each result another quantised tensor is added, and the sum quantised, as qmap.cl's OP_ADD does
 // check: -DT_A=U8 -DP=14
+// check: -DT_A=U8 -DP=14 -DFLAT
 // check: -DT_A=I8 -DP=4 -DSUM
 // check: -DT_A=U8 -DP=6 -DMADD=8
 // check: -DT_A=U8 -DP=6 -DMADD=8 -DFOURS
@@ -42,6 +44,7 @@
 #define MAX_CHANNELS 4096 // likewise
 #define MAX_TAPS 64       // likewise
 #define FIFTHS ((P + 4) / 5)
+#define MAX_FLAT 256 // steps with FLAT, as in qconv_panel.c
 #define FLIP (IS_UNSIGNED(T_A) ? 0u : 0x80808080u)
 
 #ifdef MADD
@@ -77,11 +80,17 @@
 #define IN_IMAGE(i, size) (((i) >= 0) & ((i) < (size)))
 
 // A run of P pixels: where results go, and where its taps lie. Those from begin to end are stored.
+#ifdef FLAT
+#define PLACE(c) run->place[c]
+#else
+#define PLACE(c) (4 * (c))
+#endif
 typedef struct run_pixels {
     ulong result[W], addend[W]; // addresses
     int begin, end, taps, fours; // fours: of channels of a tap
     int step[MAX_TAPS];          // from a pixel's address to the next one's, or
 #define UNEVEN INT_MIN
+    const int *place;            // as a window's
     ulong address[MAX_TAPS * W];
 } run_pixels;
 
@@ -185,15 +194,15 @@ typedef struct any_bytes { // of src, which nobody writes meanwhile
 #endif
 
 // sum[pixel][vector] += the products of four channels of a run's pixels and the weights, where pixels are `step` bytes from one
-// to the next, every fifth one four times c bytes behind `fifth`, …
-INLINE void add_even_step(uint16 sum[P * NB], __global const uchar *const fifth[FIFTHS], int c, long step, long thrice,
+// to the next, every fifth one `place` bytes behind `fifth`, …
+INLINE void add_even_step(uint16 sum[P * NB], __global const uchar *const fifth[FIFTHS], int place, long step, long thrice,
                           __global const int *weight)
 {
     const uint16 y0 = as_uint16(vload16(0, weight)), y1 = as_uint16(vload16(1, weight));
 #pragma unroll
     for (int p = 0; p < P; p++) {
         uint16 x;
-        SPREAD(x, fifth[p / 5] + 4 * c, step, thrice, p % 5);
+        SPREAD(x, fifth[p / 5] + place, step, thrice, p % 5);
         x ^= (uint16)(FLIP);
         ADD_PRODUCTS(sum[p * NB], x, y0);
         ADD_PRODUCTS(sum[p * NB + 1], x, y1);
@@ -230,12 +239,12 @@ INLINE void add_even_tap(uint16 sum[P * NB], const run_pixels *run, int tap, __g
         fifth[i] = (__global const uchar *)run->address[tap * W + i * 5];
     for (int c = 0; c < some; c++) {
         FETCH(next + c * pace);
-        add_even_step(sum, fifth, c, step, thrice, weight + c * PANEL);
+        add_even_step(sum, fifth, PLACE(c), step, thrice, weight + c * PANEL);
         store_late(late, first + c, end);
     }
     for (int c = some; c < run->fours; c++) {
         FETCH(next + c * pace);
-        add_even_step(sum, fifth, c, step, thrice, weight + c * PANEL);
+        add_even_step(sum, fifth, PLACE(c), step, thrice, weight + c * PANEL);
     }
     late->next += some;
 }
@@ -262,24 +271,60 @@ static inline void accumulate(uint16 sum[P * NB], const run_pixels *run, __globa
 }
 #endif
 
-// The taps of pixels at (n, d, h, w) of the result, of which those in the image read from there on. Where none of a run
-// falls into padding, and a row of taps is one stretch of memory, that is one tap.
-static inline void find_taps(run_pixels *run, ulong source, ulong outside, int16 n, int16 d, int16 h, int16 w,
-                             int4 src_size, int4 taps, int4 stride, int4 dilation, int4 pad, int4 src_stride)
+// Taps of windows in the image: where their pixels begin, in bytes from the window's. A row of taps that is one stretch of
+// memory is one of them; with FLAT all are.
+typedef struct window {
+    int taps, fours, columns; // as a run's, and of a row's taps
+    int offset[MAX_TAPS];
+#ifdef FLAT
+    int place[MAX_FLAT]; // of each four of channels of all taps
+#endif
+} window;
+
+static inline void find_window(window *of, int4 src_size, int4 taps, int4 dilation, int4 src_stride)
+{
+    const bool join = src_stride.w == src_size.w && (dilation.z == 1 || taps.z == 1);
+    of->columns = join ? 1 : taps.z;
+    of->fours = (join ? src_size.w * taps.z : src_size.w) / 4;
+    of->taps = 0;
+    for (int z = 0; z < taps.x; z++)
+        for (int y = 0; y < taps.y; y++)
+            for (int x = 0; x < of->columns; x++)
+                of->offset[of->taps++] = z * dilation.x * src_stride.y + y * dilation.y * src_stride.z + x * dilation.z * src_stride.w;
+#ifdef FLAT
+    for (int i = 0; i < of->taps * of->fours; i++)
+        of->place[i] = of->offset[i / of->fours] + i % of->fours * 4;
+    of->fours *= of->taps;
+    of->taps = 1;
+#endif
+}
+
+// The taps of pixels of a row of the result, `step` bytes from one to the next, whose windows are in the image: from `corner` on.
+static inline void find_row_taps(run_pixels *run, const window *of, ulong corner, int step)
+{
+    const ulong16 first = corner + convert_ulong16(LANE * step);
+    run->taps = of->taps;
+    run->fours = of->fours;
+    for (int tap = 0; tap < of->taps; tap++) {
+        run->step[tap] = step;
+        vstore16(first + (ulong)of->offset[tap], tap, run->address);
+    }
+}
+
+// The taps of any pixels, whose windows begin at (n, front, top, left) of the image read from `source` on.
+static inline void find_taps(run_pixels *run, const window *of, ulong source, ulong outside, int16 n, int16 front, int16 top,
+                             int16 left, int4 src_size, int4 taps, int4 dilation, int4 src_stride)
 {
     const int4 reach = (taps - 1) * dilation;
-    const int16 top = h * stride.y - pad.y, left = w * stride.z - pad.z;
-    int16 front = d * stride.x - pad.x;
     const int16 corner = PLACES(src_stride, n, front, top, left);
     front = LANE < run->end ? front : (int16)(-0x40000000); // pixels that are not there read none
     const int16 inside = (LANE >= P) | (IN_IMAGE(front, src_size.x - reach.x) & IN_IMAGE(top, src_size.y - reach.y) &
                                         IN_IMAGE(left, src_size.z - reach.z));
     const int step = corner.s1 - corner.s0;
     const bool is_even = all((LANE >= P) | (corner == corner.s0 + LANE * step));
-    const bool join = all(inside) && src_stride.w == src_size.w && (dilation.z == 1 || taps.z == 1);
-    const int columns = join ? 1 : taps.z;
+    const int columns = all(inside) ? of->columns : taps.z;
     run->taps = 0;
-    run->fours = (join ? src_size.w * taps.z : src_size.w) / 4;
+    run->fours = src_size.w * (taps.z / columns) / 4;
     for (int z = 0; z <= reach.x; z += dilation.x)
         for (int y = 0; y <= reach.y; y += dilation.y)
             for (int column = 0, x = 0; column < columns; column++, x += dilation.z) {
@@ -291,6 +336,43 @@ static inline void find_taps(run_pixels *run, ulong source, ulong outside, int16
                 run->step[run->taps++] = is_even && all((LANE >= P) | reads) ? step : UNEVEN;
             }
 }
+
+// Pixels from `first` on: where their results go, and their taps. Addresses are of the images.
+static inline void find_run(run_pixels *run, const window *of, int first, ulong result, ulong source, ulong addend,
+                            ulong outside, int4 dst_size, int4 src_size, int4 taps, int4 stride, int4 dilation, int4 pad,
+                            int4 dst_stride, int4 src_stride, int4 addend_stride)
+{
+    int n0 = first;
+    const int w0 = take_index(&n0, dst_size.z), h0 = take_index(&n0, dst_size.y), d0 = take_index(&n0, dst_size.x);
+    const int front0 = d0 * stride.x - pad.x, top0 = h0 * stride.y - pad.y, left0 = w0 * stride.z - pad.z;
+    const int4 reach = (taps - 1) * dilation;
+#ifdef FLAT
+    run->place = of->place;
+#endif
+    if (w0 + P <= dst_size.z && IN_IMAGE(front0, src_size.x - reach.x) && IN_IMAGE(top0, src_size.y - reach.y) &&
+        left0 >= 0 && left0 + (P - 1) * stride.z < src_size.z - reach.z) {
+        vstore16(result + convert_ulong16(PLACES(dst_stride, n0, d0, h0, w0) + LANE * dst_stride.w), 0, run->result);
+#ifdef SUM
+        vstore16(addend + convert_ulong16(PLACES(addend_stride, n0, d0, h0, w0) + LANE * addend_stride.w), 0, run->addend);
+#endif
+        find_row_taps(run, of, source + (ulong)PLACES(src_stride, n0, front0, top0, left0), stride.z * src_stride.w);
+        return;
+    }
+    int16 w = w0 + LANE, h = h0, d = d0, n = n0;
+    CARRY(w, dst_size.z, h)
+    CARRY(h, dst_size.y, d)
+    CARRY(d, dst_size.x, n)
+    vstore16(result + convert_ulong16(PLACES(dst_stride, n, d, h, w)), 0, run->result);
+#ifdef SUM
+    vstore16(addend + convert_ulong16(PLACES(addend_stride, n, d, h, w)), 0, run->addend);
+#endif
+    find_taps(run, of, source, outside, n, d * stride.x - pad.x, h * stride.y - pad.y, w * stride.z - pad.z, src_size, taps,
+              dilation, src_stride);
+}
+
+// Whether all pixels are equally far from each other.
+#define IS_ONE_ROW(size, stride)                                                                                       \
+    ((stride).z == (size).z * (stride).w && (stride).y == (size).y * (stride).z && (stride).x == (size).x * (stride).y)
 
 // What is added to the sums of a work-item's channels, and what scales them.
 typedef struct item_channels {
@@ -381,6 +463,9 @@ WORK convolve(KERNEL_ARGUMENTS SUM_ARGUMENTS SIZE_ARGUMENTS, const int grid0, co
     const int first_run = grid0 * flags.s2, first_block = grid1 * flags.s3;
 #endif
     const int end_run = min(first_run + flags.s2, (flags.s1 + P - 1) / P);
+    if (taps.x * taps.y * taps.z * stride.x * stride.y * stride.z == 1 && (pad.x | pad.y | pad.z) == 0 && IS_ONE_ROW(dst_size, dst_stride) &&
+        IS_ONE_ROW(dst_size, src_stride) && IS_ONE_ROW(dst_size, addend_stride))
+        dst_size.xyz = src_size.xyz = (int3)(1, 1, flags.s1);
     item_place place = {0, end_run - first_run, flags.s3, (dst_size.w + BLOCK - 1) / BLOCK};
     const int end_block = min(first_block + flags.s3, place.blocks);
     __global const int *panels = weight + weight_offset;
@@ -402,6 +487,13 @@ WORK convolve(KERNEL_ARGUMENTS SUM_ARGUMENTS SIZE_ARGUMENTS, const int grid0, co
     for (int c = 0; c < src_size.w / 4; c++)
         padding[c] = (zero_of_a ^ (FLIP & 255u)) * 0x01010101u;
 
+    window inside;
+    find_window(&inside, src_size, taps, dilation, src_stride);
+#ifdef SUM
+    const ulong addends = (ulong)(addend + addend_offset);
+#else
+    const ulong addends = 0;
+#endif
     late_tile late = {.next = 0, .end = 0};
     for (int i = first_run; i < end_run; i += RUNS) {
         place.run = i - first_run;
@@ -409,23 +501,11 @@ WORK convolve(KERNEL_ARGUMENTS SUM_ARGUMENTS SIZE_ARGUMENTS, const int grid0, co
         const int run_count = min(end_run - i, RUNS);
         for (int j = 0; j < run_count; j++) {
             // The last run is moved back to be full; what its first pixels get is not stored again.
-            run_pixels *run = &runs[j];
             const int first = min((i + j) * P, max(flags.s1 - P, 0));
-            run->begin = (i + j) * P - first;
-            run->end = min(P, flags.s1 - first);
-            int image = first;
-            int16 w = take_index(&image, dst_size.z) + LANE, h = take_index(&image, dst_size.y);
-            int16 d = take_index(&image, dst_size.x), n = image;
-            CARRY(w, dst_size.z, h)
-            CARRY(h, dst_size.y, d)
-            CARRY(d, dst_size.x, n)
-            vstore16((ulong)(dst + dst_offset) + convert_ulong16(PLACES(dst_stride, n, d, h, w)), 0, run->result);
-#ifdef SUM
-            vstore16((ulong)(addend + addend_offset) + convert_ulong16(PLACES(addend_stride, n, d, h, w)), 0,
-                     run->addend);
-#endif
-            find_taps(run, (ulong)(src + src_offset), (ulong)padding, n, d, h, w, src_size, taps, stride, dilation, pad,
-                      src_stride);
+            runs[j].begin = (i + j) * P - first;
+            runs[j].end = min(P, flags.s1 - first);
+            find_run(&runs[j], &inside, first, (ulong)(dst + dst_offset), (ulong)(src + src_offset), addends, (ulong)padding,
+                     dst_size, src_size, taps, stride, dilation, pad, dst_stride, src_stride, addend_stride);
         }
         compute_blocks(runs, run_count, &place, &of, &end, panels, panel_ints, first_block, end_block, dst_size.w,
                        &late);

@@ -12,6 +12,8 @@
 #define NEAR_BYTES (384 << 10) /* of weights that a work-item reads for each tile: they stay in a core's cache */
 #define FAR_BYTES (64 << 10)   /* the same where the next ones are asked for meanwhile: the first ones come from far */
 #define ITEMS 32               /* of a unit */
+#define MAX_FLAT 256           /* steps of taps that may go as one, as in qconv_panel.cl … */
+#define SHORT_TAP 16           /* … where that is worth a program of its own: steps of a row of taps */
 #define FIP_RUNS 5             /* that share widened weights, as in qconv_panel.cl */
 
 /* Images of 7 x 7 leave (almost) none over with fewer pixels a tile. */
@@ -69,6 +71,13 @@ static vectors vectors_of(rnl_device *device, int64_t pixels)
     return v;
 }
 
+static bool has_short_taps(const rnl_qconv_problem *problem)
+{
+    const rnl_qconv_params *p = problem->params;
+    const int64_t row = problem->src->shape[1] / 4 * p->kernel[p->spatial - 1], steps = problem->depth / 4;
+    return row < steps && row <= SHORT_TAP && steps <= MAX_FLAT;
+}
+
 static rnl_status append(rnl_step_list *list, const rnl_qconv_problem *problem)
 {
     rnl_step_builder step;
@@ -83,8 +92,9 @@ static rnl_status append(rnl_step_list *list, const rnl_qconv_problem *problem)
     const size_t row_items = (size_t)p.row_items, block_items = (size_t)p.block_items;
     int32_t flags[8] = {0, (int32_t)pixels, (int32_t)p.each_rows, (int32_t)p.each_blocks};
     rnl_step_begin(&step, list, "qconv:panel", false);
-    rnl_step_define(&step, "%s%s -DT_A=%s -DP=%lld", rnl_instruction_define(v.instruction), v.fip ? " -DFIP" : "",
-                    rnl_dtype_define(problem->src->dtype), (long long)v.pixels);
+    rnl_step_define(&step, "%s%s -DT_A=%s -DP=%lld%s", rnl_instruction_define(v.instruction), v.fip ? " -DFIP" : "",
+                    rnl_dtype_define(problem->src->dtype), (long long)v.pixels,
+                    by_rows && has_short_taps(problem) ? " -DFLAT" : "");
     rnl_qconv_add_arguments(&step, problem, flags);
     rnl_step_range(&step, 2, (size_t[3]){by_rows ? block_items : row_items, by_rows ? row_items : block_items},
                    (size_t[3]){1, 1});

@@ -41,6 +41,7 @@ static const winograd_form forms[] = {
     {4, 32, 7, 1, 32, 224, " -DWIDE -DFIP", 512 << 10, RNL_INSTRUCTION_VNNI, 130, 220, 42, 60, 2, 1.1},
 };
 #define FORMS (sizeof forms / sizeof *forms)
+_Static_assert(FORMS == RNL_QCONV_WINOGRAD_FORMS, "callers number their packings by forms");
 
 /* Numbered from 1 on. */
 static const winograd_form *form_of(int64_t number)

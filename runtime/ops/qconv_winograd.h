@@ -9,7 +9,7 @@
 #include "ops/qconv_panel.h"
 
 /* Ways to do it: tiles of 2x2 pixels by vpmaddwd, of 4x4 by vpdpwssd, and of 2x2 by that with fewer products. */
-#define RNL_QCONV_WINOGRAD_FORMS 3
+#define RNL_QCONV_WINOGRAD_FORMS 4
 
 /*
  * The form, from 1 on, that is faster on this device than what reads rnl_op_qgemm_pack's; 0: none. params.winograd is
