@@ -42,9 +42,8 @@
 #define MAX_BLOCKS 16
 #endif
 #define MAX_CHANNELS 4096 // likewise
-#define MAX_TAPS 64       // likewise
+#include "qconv_windows.clh"
 #define FIFTHS ((P + 4) / 5)
-#define MAX_FLAT 256 // steps with FLAT, as in qconv_panel.c
 #define FLIP (IS_UNSIGNED(T_A) ? 0u : 0x80808080u)
 
 #ifdef MADD
@@ -76,23 +75,6 @@
 
 // Of a block of channels, behind the sums of its panel.
 #define WEIGHTS(block) (panels + ((block) * BLOCK / PANEL * panel_ints + PANEL + (block) * BLOCK % PANEL))
-
-#define IN_IMAGE(i, size) (((i) >= 0) & ((i) < (size)))
-
-// A run of P pixels: where results go, and where its taps lie. Those from begin to end are stored.
-#ifdef FLAT
-#define PLACE(c) run->place[c]
-#else
-#define PLACE(c) (4 * (c))
-#endif
-typedef struct run_pixels {
-    ulong result[W], addend[W]; // addresses
-    int begin, end, taps, fours; // fours: of channels of a tap
-    int step[MAX_TAPS];          // from a pixel's address to the next one's, or
-#define UNEVEN INT_MIN
-    const int *place;            // as a window's
-    ulong address[MAX_TAPS * W];
-} run_pixels;
 
 // A tile whose results are still to be stored: with vpdpbusd while the next tile's products are added up, which leave a core
 // instructions for it.
@@ -270,109 +252,6 @@ static inline void accumulate(uint16 sum[P * NB], const run_pixels *run, __globa
     store_all_late(late, end);
 }
 #endif
-
-// Taps of windows in the image: where their pixels begin, in bytes from the window's. A row of taps that is one stretch of
-// memory is one of them; with FLAT all are.
-typedef struct window {
-    int taps, fours, columns; // as a run's, and of a row's taps
-    int offset[MAX_TAPS];
-#ifdef FLAT
-    int place[MAX_FLAT]; // of each four of channels of all taps
-#endif
-} window;
-
-static inline void find_window(window *of, int4 src_size, int4 taps, int4 dilation, int4 src_stride)
-{
-    const bool join = src_stride.w == src_size.w && (dilation.z == 1 || taps.z == 1);
-    of->columns = join ? 1 : taps.z;
-    of->fours = (join ? src_size.w * taps.z : src_size.w) / 4;
-    of->taps = 0;
-    for (int z = 0; z < taps.x; z++)
-        for (int y = 0; y < taps.y; y++)
-            for (int x = 0; x < of->columns; x++)
-                of->offset[of->taps++] = z * dilation.x * src_stride.y + y * dilation.y * src_stride.z + x * dilation.z * src_stride.w;
-#ifdef FLAT
-    for (int i = 0; i < of->taps * of->fours; i++)
-        of->place[i] = of->offset[i / of->fours] + i % of->fours * 4;
-    of->fours *= of->taps;
-    of->taps = 1;
-#endif
-}
-
-// The taps of pixels of a row of the result, `step` bytes from one to the next, whose windows are in the image: from `corner` on.
-static inline void find_row_taps(run_pixels *run, const window *of, ulong corner, int step)
-{
-    const ulong16 first = corner + convert_ulong16(LANE * step);
-    run->taps = of->taps;
-    run->fours = of->fours;
-    for (int tap = 0; tap < of->taps; tap++) {
-        run->step[tap] = step;
-        vstore16(first + (ulong)of->offset[tap], tap, run->address);
-    }
-}
-
-// The taps of any pixels, whose windows begin at (n, front, top, left) of the image read from `source` on.
-static inline void find_taps(run_pixels *run, const window *of, ulong source, ulong outside, int16 n, int16 front, int16 top,
-                             int16 left, int4 src_size, int4 taps, int4 dilation, int4 src_stride)
-{
-    const int4 reach = (taps - 1) * dilation;
-    const int16 corner = PLACES(src_stride, n, front, top, left);
-    front = LANE < run->end ? front : (int16)(-0x40000000); // pixels that are not there read none
-    const int16 inside = (LANE >= P) | (IN_IMAGE(front, src_size.x - reach.x) & IN_IMAGE(top, src_size.y - reach.y) &
-                                        IN_IMAGE(left, src_size.z - reach.z));
-    const int step = corner.s1 - corner.s0;
-    const bool is_even = all((LANE >= P) | (corner == corner.s0 + LANE * step));
-    const int columns = all(inside) ? of->columns : taps.z;
-    run->taps = 0;
-    run->fours = src_size.w * (taps.z / columns) / 4;
-    for (int z = 0; z <= reach.x; z += dilation.x)
-        for (int y = 0; y <= reach.y; y += dilation.y)
-            for (int column = 0, x = 0; column < columns; column++, x += dilation.z) {
-                const int16 reads = IN_IMAGE(front + z, src_size.x) & IN_IMAGE(top + y, src_size.y) &
-                                    IN_IMAGE(left + x, src_size.z);
-                const int offset = z * src_stride.y + y * src_stride.z + x * src_stride.w;
-                vstore16(select((ulong16)(outside), source + convert_ulong16(corner + offset), convert_ulong16(reads)),
-                         run->taps, run->address);
-                run->step[run->taps++] = is_even && all((LANE >= P) | reads) ? step : UNEVEN;
-            }
-}
-
-// Pixels from `first` on: where their results go, and their taps. Addresses are of the images.
-static inline void find_run(run_pixels *run, const window *of, int first, ulong result, ulong source, ulong addend,
-                            ulong outside, int4 dst_size, int4 src_size, int4 taps, int4 stride, int4 dilation, int4 pad,
-                            int4 dst_stride, int4 src_stride, int4 addend_stride)
-{
-    int n0 = first;
-    const int w0 = take_index(&n0, dst_size.z), h0 = take_index(&n0, dst_size.y), d0 = take_index(&n0, dst_size.x);
-    const int front0 = d0 * stride.x - pad.x, top0 = h0 * stride.y - pad.y, left0 = w0 * stride.z - pad.z;
-    const int4 reach = (taps - 1) * dilation;
-#ifdef FLAT
-    run->place = of->place;
-#endif
-    if (w0 + P <= dst_size.z && IN_IMAGE(front0, src_size.x - reach.x) && IN_IMAGE(top0, src_size.y - reach.y) &&
-        left0 >= 0 && left0 + (P - 1) * stride.z < src_size.z - reach.z) {
-        vstore16(result + convert_ulong16(PLACES(dst_stride, n0, d0, h0, w0) + LANE * dst_stride.w), 0, run->result);
-#ifdef SUM
-        vstore16(addend + convert_ulong16(PLACES(addend_stride, n0, d0, h0, w0) + LANE * addend_stride.w), 0, run->addend);
-#endif
-        find_row_taps(run, of, source + (ulong)PLACES(src_stride, n0, front0, top0, left0), stride.z * src_stride.w);
-        return;
-    }
-    int16 w = w0 + LANE, h = h0, d = d0, n = n0;
-    CARRY(w, dst_size.z, h)
-    CARRY(h, dst_size.y, d)
-    CARRY(d, dst_size.x, n)
-    vstore16(result + convert_ulong16(PLACES(dst_stride, n, d, h, w)), 0, run->result);
-#ifdef SUM
-    vstore16(addend + convert_ulong16(PLACES(addend_stride, n, d, h, w)), 0, run->addend);
-#endif
-    find_taps(run, of, source, outside, n, d * stride.x - pad.x, h * stride.y - pad.y, w * stride.z - pad.z, src_size, taps,
-              dilation, src_stride);
-}
-
-// Whether all pixels are equally far from each other.
-#define IS_ONE_ROW(size, stride)                                                                                       \
-    ((stride).z == (size).z * (stride).w && (stride).y == (size).y * (stride).z && (stride).x == (size).x * (stride).y)
 
 // What is added to the sums of a work-item's channels, and what scales them.
 typedef struct item_channels {

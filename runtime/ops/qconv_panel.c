@@ -12,7 +12,7 @@
 #define NEAR_BYTES (384 << 10) /* of weights that a work-item reads for each tile: they stay in a core's cache */
 #define FAR_BYTES (64 << 10)   /* the same where the next ones are asked for meanwhile: the first ones come from far */
 #define ITEMS 32               /* of a unit */
-#define MAX_FLAT 256           /* steps of taps that may go as one, as in qconv_panel.cl … */
+#define MAX_FLAT 256           /* steps of taps that may go as one, as in qconv_windows.clh … */
 #define SHORT_TAP 16           /* … where that is worth a program of its own: steps of a row of taps */
 #define FIP_RUNS 5             /* that share widened weights, as in qconv_panel.cl */
 

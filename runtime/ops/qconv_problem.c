@@ -6,7 +6,7 @@
 
 #define SPATIAL RNL_MAX_SPATIAL
 #define MAX_CHANNELS 4096 /* as in qconv_panel.cl */
-#define MAX_TAPS 64       /* likewise */
+#define MAX_TAPS 64       /* as in qconv_windows.clh */
 
 /* Bits of what is there, as in qconv_end.clh. */
 static const int32_t bits[RNL_QCONV_VIEWS] = {[RNL_QCONV_BIAS] = 4,           [RNL_QCONV_ZA] = 1,
