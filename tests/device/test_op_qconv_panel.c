@@ -8,16 +8,16 @@
 /* Tiles of each number of pixels, less than one, parts of one, at equal distances and others; blocks of channels whole,
  * and parts of both vectors. */
 static const qconv_case shapes[] = {
-    {1, 4, 3, {2, 1}, {1, 1}, {1, 1}, {1, 1}, {0, 0}, RNL_U8, QCONV_PLAIN, false, false},
-    {2, 8, 40, {5, 6}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, RNL_U8, QCONV_PLAIN, false, false},
-    {1, 12, 64, {7, 7}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, RNL_U8, QCONV_PLAIN, false, false},
-    {3, 20, 33, {9, 5}, {2, 3}, {2, 1}, {1, 2}, {1, 2}, RNL_U8, QCONV_PLAIN, false, false},
-    {1, 64, 96, {7, 7}, {1, 1}, {1, 1}, {1, 1}, {0, 0}, RNL_U8, QCONV_PLAIN, false, false},
-    {2, 16, 16, {11, 13}, {1, 1}, {2, 2}, {1, 1}, {0, 0}, RNL_U8, QCONV_PLAIN, false, false},
-    {1, 4, 47, {3, 3}, {5, 5}, {1, 1}, {1, 1}, {4, 4}, RNL_U8, QCONV_PLAIN, false, false},
-    {2, 8, 64, {9, 16}, {3, 3}, {1, 1}, {1, 1}, {0, 0}, RNL_U8, QCONV_PLAIN, false, false},
-    {1, 12, 96, {9, 9}, {3, 3}, {1, 1}, {1, 1}, {0, 0}, RNL_U8, QCONV_PLAIN, false, false},
-    {1, 8, 70, {16, 15}, {1, 1}, {2, 1}, {1, 1}, {0, 0}, RNL_U8, QCONV_PLAIN, false, false},
+    {1, 4, 3, {2, 1}, {1, 1}, {1, 1}, {1, 1}, {0, 0}, RNL_U8, QCONV_PLAIN, false, false, 0},
+    {2, 8, 40, {5, 6}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, RNL_U8, QCONV_PLAIN, false, false, 0},
+    {1, 12, 64, {7, 7}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, RNL_U8, QCONV_PLAIN, false, false, 0},
+    {3, 20, 33, {9, 5}, {2, 3}, {2, 1}, {1, 2}, {1, 2}, RNL_U8, QCONV_PLAIN, false, false, 0},
+    {1, 64, 96, {7, 7}, {1, 1}, {1, 1}, {1, 1}, {0, 0}, RNL_U8, QCONV_PLAIN, false, false, 0},
+    {2, 16, 16, {11, 13}, {1, 1}, {2, 2}, {1, 1}, {0, 0}, RNL_U8, QCONV_PLAIN, false, false, 0},
+    {1, 4, 47, {3, 3}, {5, 5}, {1, 1}, {1, 1}, {4, 4}, RNL_U8, QCONV_PLAIN, false, false, 0},
+    {2, 8, 64, {9, 16}, {3, 3}, {1, 1}, {1, 1}, {0, 0}, RNL_U8, QCONV_PLAIN, false, false, 0},
+    {1, 12, 96, {9, 9}, {3, 3}, {1, 1}, {1, 1}, {0, 0}, RNL_U8, QCONV_PLAIN, false, false, 0},
+    {1, 8, 70, {16, 15}, {1, 1}, {2, 1}, {1, 1}, {0, 0}, RNL_U8, QCONV_PLAIN, false, false, 0},
 };
 #define SHAPES ((int)(sizeof shapes / sizeof *shapes))
 
@@ -32,14 +32,33 @@ START_TEST(convolutions)
 }
 END_TEST
 
+/* Rows of pixels that are not all one row, of images that are parts of larger ones: each of them alone. */
+START_TEST(parts_of_images)
+{
+    const qconv_case test = {.images = 2,
+                             .channels = 8,
+                             .filters = 40,
+                             .size = {5, 7},
+                             .kernel = {1, 1},
+                             .stride = {1, 1},
+                             .dilation = {1, 1},
+                             .dtype = RNL_U8,
+                             .options = QCONV_SUM,
+                             .cropped = 1u << _i % 3 | (_i < 3 ? 0 : 8)};
+    setenv("RUNNEL_AMX", "off", 1);
+    qconv_case_run(&test, "qconv:panel");
+    unsetenv("RUNNEL_AMX");
+}
+END_TEST
+
 /* By vpmaddwd with half the products and without: runs whole and moved back, several that share weights, chunks of
  * channels that begin inside a tap. */
 static const qconv_case long_shapes[] = {
-    {1, 4, 3, {4, 3}, {1, 1}, {1, 1}, {1, 1}, {0, 0}, RNL_U8, QCONV_PLAIN, false, false},
-    {1, 8, 40, {7, 7}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, RNL_U8, QCONV_PLAIN, false, false},
-    {2, 300, 33, {9, 5}, {1, 3}, {2, 1}, {1, 1}, {0, 1}, RNL_U8, QCONV_PLAIN, false, false},
-    {1, 16, 290, {12, 13}, {1, 1}, {1, 1}, {1, 1}, {0, 0}, RNL_U8, QCONV_PLAIN, false, false},
-    {1, 1028, 32, {4, 4}, {1, 1}, {1, 1}, {1, 1}, {0, 0}, RNL_U8, QCONV_PLAIN, false, true},
+    {1, 4, 3, {4, 3}, {1, 1}, {1, 1}, {1, 1}, {0, 0}, RNL_U8, QCONV_PLAIN, false, false, 0},
+    {1, 8, 40, {7, 7}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, RNL_U8, QCONV_PLAIN, false, false, 0},
+    {2, 300, 33, {9, 5}, {1, 3}, {2, 1}, {1, 1}, {0, 1}, RNL_U8, QCONV_PLAIN, false, false, 0},
+    {1, 16, 290, {12, 13}, {1, 1}, {1, 1}, {1, 1}, {0, 0}, RNL_U8, QCONV_PLAIN, false, false, 0},
+    {1, 1028, 32, {4, 4}, {1, 1}, {1, 1}, {1, 1}, {0, 0}, RNL_U8, QCONV_PLAIN, false, true, 0},
 };
 #define LONG_SHAPES ((int)(sizeof long_shapes / sizeof *long_shapes))
 
@@ -112,6 +131,7 @@ int main(void)
     Suite *suite = suite_create("integer convolutions in one step");
     TCase *tests = op_case(suite, "bytes into bytes");
     tcase_add_loop_test(tests, convolutions, 0, 6 * SHAPES);
+    tcase_add_loop_test(tests, parts_of_images, 0, 6);
     tcase_add_loop_test(tests, half_the_products, 0, 4 * LONG_SHAPES);
     tcase_add_loop_test(tests, fours, 0, 6);
     tcase_add_test(tests, refusals);

@@ -73,6 +73,16 @@ static op_tensor *bytes_of(rnl_dtype dtype, size_t rank, const int64_t *of, op_l
     return bytes;
 }
 
+static op_tensor *image_of(const qconv_case *test, const int64_t shape[4], uint32_t bit)
+{
+    const size_t cut = test->cropped & 8 ? 2 : 3;
+    int64_t whole[] = {shape[0], shape[1], shape[2], shape[3]};
+    whole[cut] += test->cropped & bit ? 2 : 0;
+    op_tensor *image = bytes_of(test->dtype, 4, whole, OP_CHANNELS_LAST);
+    image->view.shape[cut] = shape[cut];
+    return image;
+}
+
 static void add_options(qconv_run *j, const qconv_case *test)
 {
     const rnl_dtype dtype = test->dtype;
@@ -83,7 +93,7 @@ static void add_options(qconv_run *j, const qconv_case *test)
     op_fill(j->bias, OP_RANDOM, -20000, 20000);
     if (test->options == QCONV_ZEROS)
         return;
-    j->addend = bytes_of(dtype, 4, j->dst->view.shape, OP_CHANNELS_LAST);
+    j->addend = image_of(test, j->dst->view.shape, 2);
     j->addend_scale = scale_of(1, 3);
     j->addend_zero = bytes_of(dtype, 0, NULL, OP_ROW_MAJOR);
     j->sum_scale = scale_of(1, 5);
@@ -105,14 +115,14 @@ void qconv_case_create(const qconv_case *test, qconv_run *j)
         dst[2 + i] =
             (test->size[i] + 2 * test->pad[i] - (test->kernel[i] - 1) * test->dilation[i] - 1) / test->stride[i] + 1;
     }
-    j->src = bytes_of(dtype, 4, src, OP_CHANNELS_LAST);
+    j->src = image_of(test, src, 1);
     j->weight = bytes_of(RNL_I8, 4, weight, OP_CHANNELS_LAST);
     if (test->extreme) {
         const double lowest = dtype == RNL_I8 ? -128 : 0, value = lowest + (test->extreme > 0 ? 255 : 0);
         op_fill(j->src, OP_RANDOM, value, value);
         op_fill(j->weight, OP_RANDOM, -128, -128);
     }
-    j->dst = op_tensor_create(dtype, 4, dst, OP_CHANNELS_LAST);
+    j->dst = image_of(test, dst, 4);
     j->a_scale = scale_of(1, -3);
     j->b_scale = scale_of(test->filters > 40 ? test->filters : 1, -4);
     j->dst_scale = scale_of(1, 4);
