@@ -110,7 +110,7 @@ static rnl_status write_guards(rnl_session *session, size_t guard)
 
 rnl_status rnl_session_check_guards(rnl_session *session)
 {
-    unsigned char band[1024];
+    uint8_t *band = session->guard_band;
     size_t guard = rnl_arena_guard_bytes(rnl_device_get_info(session->model->device));
     for (size_t i = 0; guard && i < session->bound->block_count; i++) {
         size_t bytes = session->bound->block_bytes[i];

@@ -37,6 +37,7 @@ struct rnl_session {
     size_t slot_capacity;
     rnl_plan *bound; /* retained: whose slots and constants the arena holds; NULL: none */
     bool has_constants;
+    uint8_t guard_band[1024];        /* not on a stack: where a process ends meanwhile, the driver may write it later */
     uint64_t random_key, draw_count; /* from the system; draws of all runs so far */
     struct rnl_edge *edges;          /* the graph's inputs, then its outputs: see edge.h */
     const rnl_tensor **order;        /* scratch: the caller's tensors in the graph's order */
