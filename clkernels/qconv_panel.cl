@@ -342,8 +342,8 @@ WORK convolve(KERNEL_ARGUMENTS SUM_ARGUMENTS SIZE_ARGUMENTS, const int grid0, co
     const int first_run = grid0 * flags.s2, first_block = grid1 * flags.s3;
 #endif
     const int end_run = min(first_run + flags.s2, (flags.s1 + P - 1) / P);
-    if (taps.x * taps.y * taps.z * stride.x * stride.y * stride.z == 1 && (pad.x | pad.y | pad.z) == 0 && IS_ONE_ROW(dst_size, dst_stride) &&
-        IS_ONE_ROW(dst_size, src_stride) && IS_ONE_ROW(dst_size, addend_stride))
+    if (taps.x * taps.y * taps.z * stride.x * stride.y * stride.z == 1 && (pad.x | pad.y | pad.z) == 0 &&
+        IS_ONE_ROW(dst_size, dst_stride) && IS_ONE_ROW(dst_size, src_stride) && IS_ONE_ROW(dst_size, addend_stride))
         dst_size.xyz = src_size.xyz = (int3)(1, 1, flags.s1);
     item_place place = {0, end_run - first_run, flags.s3, (dst_size.w + BLOCK - 1) / BLOCK};
     const int end_block = min(first_block + flags.s3, place.blocks);

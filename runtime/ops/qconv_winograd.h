@@ -8,7 +8,8 @@
 
 #include "ops/qconv_panel.h"
 
-/* Ways to do it: tiles of 2x2 pixels by vpmaddwd, of 4x4 by vpdpwssd, and of 2x2 by that with fewer products. */
+/* Ways to do it: tiles of 2x2 pixels by vpmaddwd, of 4x4 by vpdpwssd, and of 2x2 and 4x4 by that with fewer products.
+ */
 #define RNL_QCONV_WINOGRAD_FORMS 4
 
 /*

@@ -28,7 +28,7 @@ static void run_form(qconv_case test, int64_t form)
 static void run(qconv_case test)
 {
     run_form(test, 1);
-    for (int64_t form = 2; test.channels % 32 == 0 && form < 5; form++)
+    for (int64_t form = 2; test.channels % 32 == 0 && form <= RNL_QCONV_WINOGRAD_FORMS; form++)
         if (form == 3 || test.channels <= 224)
             run_form(test, form);
 }
