@@ -20,23 +20,18 @@
 // check: -DT_SRC=F32 -DT_BIAS=F32 -DT_DST=F32 -DV=4 -DP=6 -DNB=2 -DSTAGES=2 -DS1=OP_ADD(v0,y0) -DS2=OP_RELU(v1) -DOPERANDS=1 -DT_Y0=F32 -DY0_STEP=1
 #include "conv.clh"
 #include "strassen.clh"
-#ifndef NB
-#error "conv_strassen.cl needs NB"
-#endif
+// The channel of vector j of a half's block that begins with its channel m.
+#define CHANNEL(m, j) ((((m) + (j) * V) >> 4) * 32 + (((m) + (j) * V) & 15))
+#include "conv_rows.clh"
 #define R P
 #ifndef SHORT
 #define SHORT R
 #endif
-// Not vload and vstore: of these pocl makes quarters of vectors.
-typedef FLOATV loose_vector __attribute__((aligned(4)));
-#define LOADF(p) (*(__global const loose_vector *)(p))
-#define STOREF(v, p) *(__global loose_vector *)(p) = v
 // A block of a slab: [16 terms][row][term]. A sum of products: [row][vector][channel].
 #define PIECE (R * 16)
 #define SUM (R * NB * V)
 #define SUMS 4
-// Of each row of a slab, where its results are stored and what is added to them: [half][row][dst, operand 0 ...].
-#define PLACES_OF_ROW 8
+// Places of rows: [half][row].
 #define PLACES (2 * R * PLACES_OF_ROW * 2) // floats, of which two hold any index
 
 // While products are computed, a line of memory a step is asked for: of the next slab's pixels, and of what the results are
@@ -98,40 +93,6 @@ typedef struct fetched {
     int first, last, floats; // lines of a row, and how far they are apart
 } fetched;
 
-typedef struct pixel_place {
-    int n, d, h, w;
-} pixel_place;
-
-static inline pixel_place find_pixel(int pixel, int4 dst_size)
-{
-    idx_t left = pixel;
-    pixel_place at;
-    at.w = (int)take_index(&left, dst_size.z);
-    at.h = (int)take_index(&left, dst_size.y);
-    at.d = (int)take_index(&left, dst_size.x);
-    at.n = (int)left;
-    return at;
-}
-
-static inline pixel_place next_pixel(pixel_place at, int4 dst_size)
-{
-    if (++at.w < dst_size.z)
-        return at;
-    at.w = 0;
-    if (++at.h < dst_size.y)
-        return at;
-    at.h = 0;
-    if (++at.d < dst_size.x)
-        return at;
-    at.d = 0;
-    at.n++;
-    return at;
-}
-
-#define SOURCE_AT(at)                                                                                                  \
-    ((idx_t)(at).n * src_stride.x + (idx_t)(at).d * stride.x * src_stride.y +                                          \
-     (idx_t)(at).h * stride.y * src_stride.z + (idx_t)(at).w * stride.z * src_stride.w)
-
 // One row of the upper half and one of the lower: a11, a12, s2, s3, a22, s1 and s4, as the products take them. next: floats
 // to the rows that follow.
 static inline void copy_rows(__global const SRC_T *upper, __global const SRC_T *lower, int terms, int next,
@@ -187,74 +148,11 @@ INLINE void multiply(const int height, __global const float *slab, __global cons
         STOREF(acc[i], to + i * V);
 }
 
-#define GIVEN_OPERAND(i) , __global const STORAGE(T_Y##i) *operand##i
-#define PASS_OPERAND(i) , operand##i
-#define STRIDED_OPERAND(i) , const idx_t offset_y##i, const idx4_t stride_y##i
-#define PASS_STRIDES(i) , offset_y##i, stride_y##i
-#define PLACE(at, offset, stride)                                                                                      \
-    ((offset) + (idx_t)(at).n * (stride).x + (idx_t)(at).d * (stride).y + (idx_t)(at).h * (stride).z +                 \
-     (idx_t)(at).w * (stride).w)
-#define FIND_PLACE(i) place[i + 1] = PLACE(at, offset_y##i, stride_y##i);
 #if OPERANDS > 0
 #define FIRST_OPERAND(r) (ulong)(operand0 + (place[(r) * PLACES_OF_ROW + 1] + Y0_STEP * (CHANNEL(m, 0) + right)))
 #else
 #define FIRST_OPERAND(r) (ulong)(dst + (place[(r) * PLACES_OF_ROW] + CHANNEL(m, 0) + right))
 #endif
-#define FIND_OPERAND(i) const idx_t at##i = place[r * PLACES_OF_ROW + i + 1] + Y##i##_STEP * c;
-
-// The channel of vector j of a half's block that begins with its channel m.
-#define CHANNEL(m, j) ((((m) + (j) * V) >> 4) * 32 + (((m) + (j) * V) & 15))
-
-#define STORE_DST_F32(at, v) STOREF(v, dst + (at))
-#define STORE_DST_F16(at, v) STOREV(F16, V, dst, at, v)
-#define STORE_DST_BF16(at, v) STOREV(BF16, V, dst, at, v)
-#define STORE_DST PASTE2_(STORE_DST_, T_DST)
-
-// Stores rows begin … end - 1 of a sum, and of the channels those that there are; place: of the rows' channel 0.
-static inline void store_sum(__global STORAGE(T_DST) *dst, __global const idx_t *place,
-                             __global const STORAGE(T_BIAS) *bias, bool has_bias, __global const float *sum, int begin,
-                             int end, int m, int half_offset,
-                             int channels CHAIN_SCALARS FOR_OPERANDS(GIVEN_OPERAND))
-{
-    FLOATV add[NB];
-#pragma unroll
-    for (int j = 0; j < NB; j++) {
-        const int c = CHANNEL(m, j) + half_offset;
-        add[j] = 0.0f;
-        if (has_bias)
-            add[j] = load_bias(bias + c, channels - c);
-    }
-    if (CHANNEL(m, NB - 1) + half_offset + V <= channels) {
-        for (int r = begin; r < end; r++) {
-            UNROLL_SHORT_CHAIN
-            for (int j = 0; j < NB; j++) {
-                const int c = CHANNEL(m, j) + half_offset;
-                const FLOATV v0 = LOADF(sum + (r * NB + j) * V) + add[j];
-                FOR_OPERANDS(FIND_OPERAND)
-                LOAD_OPERANDS
-                CHAIN
-                STORE_DST(place[r * PLACES_OF_ROW] + c, CHAIN_RESULT);
-            }
-        }
-        return;
-    }
-    for (int r = begin; r < end; r++)
-        for (int j = 0; j < NB; j++) {
-            const int c = CHANNEL(m, j) + half_offset, rest = channels - c;
-            const FLOATV v0 = LOADF(sum + (r * NB + j) * V) + add[j];
-            FOR_OPERANDS(FIND_OPERAND)
-            if (rest >= V) {
-                LOAD_OPERANDS
-                CHAIN
-                STOREV(T_DST, V, dst, place[r * PLACES_OF_ROW] + c, CHAIN_RESULT);
-            } else if (rest > 0) {
-                LOAD_OPERANDS_PART(rest)
-                CHAIN
-                STORE_FIRST(T_DST, V, dst, place[r * PLACES_OF_ROW] + c, CHAIN_RESULT, rest);
-            }
-        }
-}
-
 // What product i of a slab is added to, or 4, and where the result goes: sums are p1, u2, u3 and one for what is used at
 // once. Behind it one quarter of the results is complete, or 4.
 #define STEP_FROM(i, whole) (((whole ? 0x1421004 : 0x1000004) >> (4 * (i))) & 15)

@@ -4,9 +4,11 @@
 //
 // Defines:
 //   BF16  two products of bfloat16 a lane by x86's vdpbf16ps; else
+//   INNER  two products of float32 a lane, of which a third are multiplied and two thirds added to, as fip_floats.clh does; else
 //   MADD  24,576 products of bytes by x86's vpmaddwd, of 8 lanes, with FIP by fip.clh; else one of float32
 // gpu: never
 // check:
+// check: -DINNER
 // check: -DMADD=8
 // check: -DMADD=8 -DFIP
 #include "assembly.clh"
@@ -26,6 +28,14 @@
 #endif
 
 #define SUMS 12
+#ifdef INNER
+#if defined(__x86_64__) && defined(__AVX512F__)
+#define ADD_INNER(sum, x, t, u)                                                                                        \
+    __asm__ volatile("vaddps %3,%3,%1\n\tvaddps %3,%3,%2\n\tvfmadd231ps %1,%2,%0" : "+v"(sum), "=&v"(t), "=&v"(u) : "v"(x))
+#else
+#define ADD_INNER(sum, x, t, u) t = x + x, u = t, sum = fma(t, u, sum)
+#endif
+#endif
 
 #ifdef MADD
 // out: room for a chunk's weights, which sums are written over.
@@ -68,7 +78,13 @@ __kernel void rate(__global float *out, const float factor, const int rounds)
     for (int round = 0; round < rounds; round++) {
         _Pragma("unroll") for (int i = 0; i < SUMS; i++)
         {
-#ifdef BF16
+#ifdef INNER
+            if (i % 3 != 2) {
+                float16 t, u;
+                ADD_INNER(sum[i], x, t, u);
+            } else
+                sum[i] = fma(x, x, fma(x, x, sum[i]));
+#elif defined(BF16)
             ADD_PRODUCTS(sum[i], x, x);
 #else
             sum[i] = fma(x, x, sum[i]);

@@ -116,7 +116,7 @@ static rnl_status choose_packing(rnl_lowering *lowering, bool turned, const rnl_
     const size_t rank = source->rank < 3 ? 3 : source->rank;
     rnl_conv_params params = params_of_rank(rank);
     rnl_view target = *source, weight = {.slot = RNL_NO_SLOT, .dtype = b->dtype, .rank = b->rank};
-    bool strassen = false;
+    bool fip = false, strassen = false;
     memcpy(weight.shape, b->shape, sizeof b->shape);
     target.shape[target.rank - 1] = columns;
     target = rnl_view_row_major(RNL_NO_SLOT, source->dtype, source->rank, target.shape);
@@ -131,8 +131,12 @@ static rnl_status choose_packing(rnl_lowering *lowering, bool turned, const rnl_
         *out_packing = turned ? RNL_PACKING_AMX : RNL_PACKING_AMX_MATRIX;
     if (params.amx || rnl_narrow_multiplies(lowering->planner, lowering->context.node))
         return RNL_OK;
-    TRY(rnl_conv_prefers_strassen(lowering->list->device, &params, &from, &window, &to, &strassen));
-    if (strassen)
+    TRY(rnl_conv_prefers_fip(lowering->list->device, &params, &from, &window, &to, &fip));
+    if (!fip)
+        TRY(rnl_conv_prefers_strassen(lowering->list->device, &params, &from, &window, &to, &strassen));
+    if (fip)
+        *out_packing = turned ? RNL_PACKING_FIP : RNL_PACKING_FIP_MATRIX;
+    else if (strassen)
         *out_packing = turned ? RNL_PACKING_STRASSEN : RNL_PACKING_STRASSEN_MATRIX;
     else
         *out_packing = turned ? RNL_PACKING_MATRIX_TURNED : RNL_PACKING_MATRIX;
@@ -151,9 +155,10 @@ static rnl_status convolve_rows(rnl_lowering *lowering, bool turned, rnl_packing
     for (size_t i = 0; chain && i < chain->operand_count; i++)
         chain->operands[i] = as_image(&chain->operands[i], rank);
     params.chain = chain;
+    params.fip = rnl_packing_is_fip(packing);
     params.strassen = rnl_packing_is_strassen(packing);
     const rnl_view from = as_image(source, rank), to = as_image(target, rank), window = as_window(weight, turned, rank);
-    if (params.strassen || params.amx)
+    if (params.fip || params.strassen || params.amx)
         TRY(rnl_lower_conv_memory(lowering, &params, &from, &window, bias, &to, &scratch));
     return rnl_op_conv(lowering->list, &params, &from, &window, bias, &to);
 }

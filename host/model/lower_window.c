@@ -85,7 +85,10 @@ static rnl_status choose_weights(rnl_lowering *lowering, rnl_conv_params *params
     if (params->amx)
         return RNL_OK;
     TRY(rnl_conv_prefers_winograd(lowering->list->device, params, source, &weights, &result, &params->winograd));
-    return params->winograd ? RNL_OK
+    if (params->winograd)
+        return RNL_OK;
+    TRY(rnl_conv_prefers_fip(lowering->list->device, params, source, &weights, &result, &params->fip));
+    return params->fip ? RNL_OK
                             : rnl_conv_prefers_strassen(lowering->list->device, params, source, &weights, &result,
                                                         &params->strassen);
 }
@@ -102,6 +105,7 @@ static rnl_status choose_narrow(rnl_lowering *lowering, rnl_conv_params *params,
     params->pairs = rnl_conv_prefers_pairs(lowering->list->device, params, source, &weights);
     TRY(choose_weights(lowering, params, source));
     params->pairs = params->pairs && !params->winograd && !params->amx;
+    params->fip = params->fip && !params->pairs;
     params->strassen = params->strassen && !params->pairs;
     if (params->winograd || params->amx)
         return RNL_OK;
@@ -175,6 +179,8 @@ static rnl_status lower_convolution(rnl_lowering *lowering, const rnl_window *wi
         packing = RNL_PACKING_CONV_PAIRS;
     if (params.winograd)
         packing = params.winograd == 4 ? RNL_PACKING_CONV_WINOGRAD : RNL_PACKING_CONV_WINOGRAD_2;
+    if (params.fip)
+        packing = RNL_PACKING_FIP;
     if (params.strassen)
         packing = RNL_PACKING_STRASSEN;
     if (params.amx)

@@ -265,6 +265,9 @@ static rnl_status describe(const rnl_weights *weights, const rnl_host_tensor *te
     else if (rnl_packing_amx_parts(packing))
         rnl_conv_amx_layout(rnl_packing_amx_parts(packing), rnl_packing_is_transposed(packing), 0, tensor->rank,
                             tensor->shape, &weight->view, &elements);
+    else if (rnl_packing_is_fip(packing))
+        rnl_conv_fip_layout(rnl_packing_is_transposed(packing), 0, tensor->rank, tensor->shape, &weight->view,
+                            &elements);
     else if (rnl_packing_is_strassen(packing))
         rnl_conv_strassen_layout(rnl_packing_is_transposed(packing), 0, tensor->rank, tensor->shape, &weight->view,
                                  &elements);

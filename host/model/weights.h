@@ -20,6 +20,8 @@ typedef enum rnl_packing {
     RNL_PACKING_TURNED_PAIRS,    /* N x K, the same */
     RNL_PACKING_MATRIX,          /* K x N, as the weights of a convolution of single pixels */
     RNL_PACKING_MATRIX_TURNED,   /* N x K, the same */
+    RNL_PACKING_FIP,             /* rnl_conv_fip_layout of a convolution's weights, or of N x K … */
+    RNL_PACKING_FIP_MATRIX,      /* … and of K x N */
     RNL_PACKING_STRASSEN,        /* rnl_conv_strassen_layout of a convolution's weights, or of N x K … */
     RNL_PACKING_STRASSEN_MATRIX, /* … and of K x N */
     RNL_PACKING_AMX,             /* rnl_conv_amx_layout in three parts, of a convolution's weights, or of N x K … */
@@ -139,7 +141,12 @@ static inline bool rnl_packing_is_transposed(rnl_packing packing)
 {
     return packing == RNL_PACKING_CONV_TRANSPOSE || packing == RNL_PACKING_MATRIX ||
            packing == RNL_PACKING_MATRIX_PAIRS || packing == RNL_PACKING_STRASSEN_MATRIX ||
-           packing == RNL_PACKING_AMX_MATRIX || packing == RNL_PACKING_AMX_BF16_MATRIX;
+           packing == RNL_PACKING_FIP_MATRIX || packing == RNL_PACKING_AMX_MATRIX || packing == RNL_PACKING_AMX_BF16_MATRIX;
+}
+
+static inline bool rnl_packing_is_fip(rnl_packing packing)
+{
+    return packing == RNL_PACKING_FIP || packing == RNL_PACKING_FIP_MATRIX;
 }
 
 static inline bool rnl_packing_is_strassen(rnl_packing packing)

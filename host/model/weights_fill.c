@@ -156,6 +156,9 @@ static void fill_packed(const rnl_host_tensor *tensor, const rnl_weight *weight,
     else if (rnl_packing_amx_parts(weight->key.packing))
         rnl_conv_amx_pack(rnl_packing_amx_parts(weight->key.packing), rnl_packing_is_transposed(weight->key.packing),
                           tensor->rank, tensor->shape, tensor->data, weight->numbers, target);
+    else if (rnl_packing_is_fip(weight->key.packing))
+        rnl_conv_fip_pack(rnl_packing_is_transposed(weight->key.packing), tensor->rank, tensor->shape, tensor->data,
+                          weight->numbers, target);
     else if (rnl_packing_is_strassen(weight->key.packing))
         rnl_conv_strassen_pack(rnl_packing_is_transposed(weight->key.packing), tensor->shape, tensor->data,
                                weight->numbers, target);

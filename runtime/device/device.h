@@ -60,7 +60,7 @@ struct rnl_device {
     atomic_ullong programs_compiled_beside; /* by other processes, see kernel/compilers.h */
     /* ops/instruction.h's */
     atomic_uint instructions;
-    atomic_uint bf16_gain, fip_gain;  /* see ops/instruction_rate.h */
+    atomic_uint bf16_gain, fip_gain, float_fip_gain; /* see ops/instruction_rate.h */
     bool maps_in_place;               /* a mapped buffer's host memory is the memory that commands use: see buffer.h */
     bool binaries_compile;            /* asking for a program's binary takes as long as building it */
     atomic_bool needs_header;         /* where binaries_compile: our own declarations do not do, see kernel/compile.c */

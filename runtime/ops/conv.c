@@ -2,6 +2,7 @@
 #include "ops/conv.h"
 #include "ops/conv_amx.h"
 #include "ops/conv_depthwise.h"
+#include "ops/conv_fip.h"
 #include "ops/conv_pairs.h"
 #include "ops/conv_panel.h"
 #include "ops/conv_phases.h"
@@ -75,6 +76,7 @@ static rnl_status append_portable(rnl_step_list *list, const char *name, const v
 static const rnl_implementation implementations[] = {
     {"conv:amx", rnl_conv_amx_applies, rnl_conv_amx_pays, rnl_conv_amx_append},
     {"conv:winograd", rnl_conv_winograd_applies, rnl_conv_winograd_pays, rnl_conv_winograd_append},
+    {"conv:fip", rnl_conv_fip_applies, rnl_conv_fip_pays, rnl_conv_fip_append},
     {"conv:strassen", rnl_conv_strassen_applies, rnl_conv_strassen_pays, rnl_conv_strassen_append},
     {"conv:depthwise", rnl_conv_depthwise_applies, NULL, rnl_conv_depthwise_append},
     {"conv:tiled", rnl_conv_tiled_applies, rnl_conv_tiled_pays, rnl_conv_tiled_append},
@@ -82,9 +84,10 @@ static const rnl_implementation implementations[] = {
     {"conv:portable", NULL, NULL, append_portable},
 };
 #define IMPLEMENTATIONS (sizeof implementations / sizeof *implementations)
-#define AMX 0 /* the first three */
+#define AMX 0 /* the first four */
 #define WINOGRAD 1
-#define STRASSEN 2
+#define FIP 2
+#define STRASSEN 3
 
 /* What the choice goes by: in deterministic plans one image of the batch. */
 static const rnl_implementation *choose(const rnl_device *device, const rnl_conv_problem *problem)
@@ -114,6 +117,8 @@ rnl_status rnl_conv_scratch(const rnl_device *device, const rnl_conv_params *par
         *out_floats = rnl_conv_amx_scratch(device, &problem);
     else if (problem.winograd)
         *out_floats = rnl_conv_winograd_scratch(device, &problem);
+    else if (problem.fip)
+        *out_floats = rnl_conv_fip_scratch(device, &problem);
     else if (problem.strassen)
         *out_floats = rnl_conv_strassen_scratch(device, &problem);
     else if (chosen && chosen->append == rnl_conv_tiled_append)
@@ -121,7 +126,7 @@ rnl_status rnl_conv_scratch(const rnl_device *device, const rnl_conv_params *par
     return RNL_OK;
 }
 
-/* Whether `wanted` is chosen where the weights' form, amx, winograd or strassen, allows it; out_side of Winograd's
+/* Whether `wanted` is chosen where the weights' form, amx, winograd, fip or strassen, allows it; out_side of Winograd's
  * tiles.
  */
 static rnl_status would_choose(const rnl_device *device, const rnl_conv_params *params, const rnl_view *src,
@@ -133,7 +138,7 @@ static rnl_status would_choose(const rnl_device *device, const rnl_conv_params *
     rnl_view image = *src;
     *out_chosen = false;
     wish.chain = NULL;
-    wish.strassen = wish.pairs = false;
+    wish.fip = wish.strassen = wish.pairs = false;
     wish.amx = wish.winograd = 0;
     wish.scratch = &plenty;
     image.dtype = weight->dtype; /* for Winograd's way bfloat16 would do as well */
@@ -142,6 +147,7 @@ static rnl_status would_choose(const rnl_device *device, const rnl_conv_params *
         return RNL_OK;
     problem.batch = rnl_count_to_choose_by(problem.batch, 1);
     problem.winograd = wanted == WINOGRAD ? rnl_conv_winograd_side(device, &problem) : 0;
+    problem.fip = wanted == FIP;
     problem.strassen = wanted == STRASSEN;
     problem.pairs = params->pairs;
     problem.amx = wanted == AMX ? params->amx : 0;
@@ -161,6 +167,17 @@ rnl_status rnl_conv_prefers_winograd(const rnl_device *device, const rnl_conv_pa
         TRY(would_choose(device, params, src, weight, dst, WINOGRAD, &chosen, &side));
     *out_side = chosen ? side : 0;
     return RNL_OK;
+}
+
+rnl_status rnl_conv_prefers_fip(const rnl_device *device, const rnl_conv_params *params, const rnl_view *src,
+                                const rnl_view *weight, const rnl_view *dst, bool *out_prefers)
+{
+    int64_t side;
+    *out_prefers = false;
+    return src->dtype == RNL_F32 && !params->pairs &&
+                   rnl_conv_fip_takes(false, weight->rank, weight->shape, params->groups, weight->dtype)
+               ? would_choose(device, params, src, weight, dst, FIP, out_prefers, &side)
+               : RNL_OK;
 }
 
 rnl_status rnl_conv_prefers_strassen(const rnl_device *device, const rnl_conv_params *params, const rnl_view *src,
@@ -198,6 +215,8 @@ rnl_status rnl_op_conv(rnl_step_list *list, const rnl_conv_params *params, const
         return rnl_implementation_append(&implementations[AMX], 1, "amx", list, &problem);
     if (problem.winograd)
         return rnl_implementation_append(&implementations[WINOGRAD], 1, "winograd", list, &problem);
+    if (problem.fip)
+        return rnl_implementation_append(&implementations[FIP], 1, "fip", list, &problem);
     if (problem.strassen)
         return rnl_implementation_append(&implementations[STRASSEN], 1, "strassen", list, &problem);
     const rnl_implementation *chosen = choose(list->device, &problem);

@@ -2,6 +2,7 @@
 #include "ops/conv_problem.h"
 #include "base/memory.h"
 #include "ops/conv_amx.h"
+#include "ops/conv_fip.h"
 #include "ops/conv_pairs.h"
 #include "ops/conv_strassen.h"
 #include "ops/conv_weight.h"
@@ -31,6 +32,8 @@ static rnl_status check_params(const rnl_conv_params *params, const rnl_view *sr
 /* What weights of a special form stand for. */
 static rnl_status check_form(const rnl_conv_params *params, const rnl_view *weight)
 {
+    if (params->fip && !rnl_conv_fip_takes(false, weight->rank, weight->shape, params->groups, weight->dtype))
+        return FAIL(RNL_INVALID_ARGUMENT, "weights for Winograd's inner product in a convolution that has none");
     if (params->strassen && !rnl_conv_strassen_takes(weight->rank, weight->shape, params->groups, weight->dtype))
         return FAIL(RNL_INVALID_ARGUMENT, "weights for Strassen's algorithm in a convolution that has none");
     if (params->amx &&
@@ -157,6 +160,10 @@ static rnl_status find_weights(rnl_conv_problem *problem, const rnl_conv_params 
     }
     if (problem->pairs)
         layout = rnl_conv_find_pairs(params->groups, weight->rank, weight->shape);
+    if (problem->fip) {
+        const rnl_fip_layout fip = rnl_conv_fip_find_layout(false, weight->rank, weight->shape);
+        layout = (rnl_conv_layout){.panel_stride = fip.panel_stride, .elements = fip.elements};
+    }
     if (problem->strassen) {
         const rnl_strassen_layout strassen = rnl_strassen_find_layout(problem->filters, problem->channels);
         layout = (rnl_conv_layout){
@@ -247,6 +254,7 @@ rnl_status rnl_conv_describe(const rnl_conv_params *params, bool transposed, con
     rnl_conv_problem problem = {.src = src, .weight = weight, .bias = bias, .dst = dst, .transposed = transposed};
     problem.winograd = params->winograd;
     problem.pairs = params->pairs;
+    problem.fip = params->fip;
     problem.strassen = params->strassen;
     problem.amx = params->amx;
     problem.scratch = rnl_view_exists(params->scratch) ? params->scratch : NULL;

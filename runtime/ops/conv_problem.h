@@ -8,7 +8,7 @@
 /* One call, its spatial dimensions spread to (d, h, w). */
 typedef struct rnl_conv_problem {
     const rnl_view *src, *weight, *bias, *dst;
-    bool transposed, depthwise, pairs, strassen, index64; /* depthwise: in conv_weight.h's sense */
+    bool transposed, depthwise, pairs, fip, strassen, index64; /* depthwise: in conv_weight.h's sense */
     int64_t winograd;                                     /* pixels of a tile's side; 0: weights are of another form */
     int64_t amx;                                          /* parts of a number; 0: weights are of another form */
     int64_t batch, groups, channels, filters;             /* channels and filters of a group */

@@ -2,6 +2,7 @@
 #include "ops/instruction_rate.h"
 #include "base/log.h"
 #include "device/buffer.h"
+#include "ops/implementation.h"
 #include "ops/instruction.h"
 #include "ops/step_build.h"
 #include "ops/timing.h"
@@ -9,6 +10,7 @@
 #define RUNS 15
 #define BF16_GAIN 1.25
 #define FIP_GAIN 1.05
+#define FLOAT_FIP_GAIN 1.2
 #define BUFFER_BYTES 8192 /* a chunk of weights, as in rate.cl */
 
 /* As rate.cl has them: what a round multiplies, and rounds of a run. */
@@ -19,6 +21,7 @@ static const struct {
 } rates[] = {
     [RNL_RATE_F32] = {"float32", NULL, 16 * 12, 20000},
     [RNL_RATE_BF16] = {"bfloat16", "BF16", 2 * 16 * 12, 20000},
+    [RNL_RATE_INNER] = {"float32 with fewer products", "INNER", 2 * 16 * 12, 20000},
     [RNL_RATE_MADD] = {"bytes", "MADD=8", 24576, 200},
     [RNL_RATE_FIP] = {"bytes with fewer products", "MADD=8 -DFIP", 24576, 200},
 };
@@ -119,4 +122,11 @@ bool rnl_device_gains_by_fip(rnl_device *device)
 {
     return rnl_device_runs(device, RNL_INSTRUCTION_MADD8) &&
            remembered(device, &device->fip_gain, RNL_RATE_FIP, RNL_RATE_MADD, FIP_GAIN);
+}
+
+bool rnl_device_gains_by_float_fip(const rnl_device *device)
+{
+    rnl_device *found = (rnl_device *)(uintptr_t)device; /* what it remembers changes nothing that it is */
+    return rnl_device_is_cpu(device) && device->vector_width == 16 &&
+           remembered(found, &found->float_fip_gain, RNL_RATE_INNER, RNL_RATE_F32, FLOAT_FIP_GAIN);
 }

@@ -27,13 +27,17 @@ START_TEST(rates_are_measured)
                madd = rnl_device_runs(device, RNL_INSTRUCTION_MADD8);
     if (device->info.type == RNL_DEVICE_CPU && !device->info.emulated) /* an emulated one takes minutes */
         check(device, bf16 ? RNL_RATE_BF16 : RNL_RATE_F32, RNL_RATE_F32);
+    if (device->info.type == RNL_DEVICE_CPU && !device->info.emulated)
+        check(device, RNL_RATE_INNER, RNL_RATE_F32);
     if (madd)
         check(device, RNL_RATE_FIP, RNL_RATE_MADD);
     ck_assert(bf16 || !rnl_device_gains_by_bf16(device));
     ck_assert(madd || !rnl_device_gains_by_fip(device));
+    ck_assert(device->vector_width == 16 || !rnl_device_gains_by_float_fip(device));
     const bool by_bf16 = rnl_device_gains_by_bf16(device), by_fip = rnl_device_gains_by_fip(device);
     ck_assert(by_bf16 == rnl_device_gains_by_bf16(device));
     ck_assert(by_fip == rnl_device_gains_by_fip(device));
+    ck_assert(rnl_device_gains_by_float_fip(device) == rnl_device_gains_by_float_fip(device));
     rnl_device_release(device);
 }
 END_TEST

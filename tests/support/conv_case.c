@@ -16,6 +16,8 @@
 #define WINOGRAD_2_GROWTH 64.0
 /* The same for Strassen's algorithm: each result is made of blocks' products that come to 18 for two channels. */
 #define STRASSEN_GROWTH 9.0
+/* And for Winograd's inner product, of factors scaled to below 2: (2 + 2)^2 for two terms, and 4 + 4 that are subtracted. */
+#define FIP_GROWTH 12.0
 
 /* The tensors of a running case, and its result in float64. */
 typedef struct conv_run {
@@ -109,6 +111,20 @@ static rnl_view pack_pairs(const conv_run *run)
     rnl_conv_pairs_pack(false, run->test.groups, weight->rank, weight->shape,
                         run->weight->data + (size_t)weight->offset * sizeof(float), NULL,
                         (uint32_t *)(void *)packed->data + packed->view.offset);
+    view.slot = packed->view.slot;
+    view.offset = packed->view.offset;
+    return view;
+}
+
+static rnl_view pack_fip(const op_tensor *weight)
+{
+    rnl_view view;
+    int64_t elements = 0;
+    rnl_conv_fip_layout(false, 0, weight->view.rank, weight->view.shape, &view, &elements);
+    op_tensor *packed = op_tensor_create(RNL_F32, 1, &elements, OP_ROW_MAJOR);
+    rnl_conv_fip_pack(false, weight->view.rank, weight->view.shape,
+                      (const float *)(const void *)weight->data + weight->view.offset, NULL,
+                      (float *)(void *)packed->data + packed->view.offset);
     view.slot = packed->view.slot;
     view.offset = packed->view.offset;
     return view;
@@ -391,10 +407,12 @@ void conv_case_run(const conv_case *given)
     params.chain = make_chain(&run);
     params.winograd = test->winograd;
     params.pairs = test->pairs;
+    params.fip = test->fip;
     params.strassen = test->strassen;
     params.amx = test->amx;
     const rnl_view weight = test->winograd   ? pack_winograd(test->winograd, run.weight)
                             : test->pairs    ? pack_pairs(&run)
+                            : test->fip      ? pack_fip(run.weight)
                             : test->strassen ? pack_strassen(run.weight)
                             : test->amx      ? pack_amx(&run)
                                              : pack_weights(&run);
@@ -409,6 +427,7 @@ void conv_case_run(const conv_case *given)
     /* Each f32 addition of products of at most 1 may round by half a unit of a sum of at most that many. */
     const double products = test->winograd == 4 ? WINOGRAD_GROWTH
                             : test->winograd    ? WINOGRAD_2_GROWTH
+                            : test->fip         ? FIP_GROWTH * (double)pixel_count(test, test->taps)
                             : test->strassen    ? STRASSEN_GROWTH
                                                 : (double)pixel_count(test, test->taps);
     const double terms = products * (double)(test->channels / test->groups) + 1;

@@ -29,6 +29,7 @@ typedef struct conv_case {
     int64_t winograd;                         /* 4 or 2: the weights are for Winograd's way with such tiles */
     bool pairs;                               /* src is BF16, the weights F32 that are packed as pairs of BF16 */
     bool mixed;                               /* src alone is BF16 (with amx: the weights F32 that are packed) */
+    bool fip;                                 /* the weights are for Winograd's inner product */
     bool strassen;                            /* … for Strassen's algorithm */
     int64_t amx;                              /* … for matrix tiles, in so many parts */
     const char *implementation;               /* that is expected, but for emulated devices; NULL: any */

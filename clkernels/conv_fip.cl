@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+// Convolution with two thirds of the multiplications, for CPUs whose additions have units of their own: fip_floats.clh.
+//
+// One work-item a work-group. It takes slabs of R pixels, or of SHORT ones at the end, and copies what their windows hold
+// into memory of its own, scaled row by row, with the sums of its own products that are subtracted. Some slabs pass by each
+// block of weights together. These are scaled column by column, and hold what is subtracted and the scale behind their
+// terms (conv_fip_weight.c). Slabs with numbers that are not finite are multiplied plainly.
+//
+// gpu: never
+// Defines: those of conv.clh, where P are the rows of a slab, and
+//   NB          vectors of channels that are multiplied at once: 2
+//   SHORT       rows of a short slab, fewer than P
+// check: -DT_SRC=F32 -DT_BIAS=F32 -DT_DST=F32 -DV=16 -DP=12 -DNB=2 -DSHORT=8 -DCAN_FETCH
+// check: -DT_SRC=F32 -DT_BIAS=F32 -DT_DST=F32 -DV=8 -DP=12 -DNB=2 -DSHORT=8 -DINDEX64
+// check: -DT_SRC=F32 -DT_BIAS=F32 -DT_DST=F32 -DV=4 -DP=12 -DNB=2 -DSHORT=8 -DSTAGES=2 -DS1=OP_ADD(v0,y0) -DS2=OP_RELU(v1) -DOPERANDS=1 -DT_Y0=F32 -DY0_STEP=1
+#include "conv.clh"
+#define CHANNEL(m, j) ((m) + (j) * V)
+#include "conv_rows.clh"
+#if NB != 2
+#error "conv_fip.cl multiplies two vectors of channels at once"
+#endif
+#define R P
+// A slab: [16 terms][row][term]; then of each row its scale, what is subtracted from its sums, and its places; and whether
+// all of it is finite.
+#define PIECE (R * 16)
+#define SCALES 0
+#define OWN_PRODUCTS 16
+#define IS_FINITE 32
+#define PLACES 48
+#define OTHERS (PLACES + R * PLACES_OF_ROW * 2)
+// Sums of products: [row][vector][channel].
+#define SUM (R * NB * V)
+
+#include "fip_floats.clh"
+
+#if V == 16
+typedef uint16 bits_t;
+#define AS_BITS(v) as_uint16(v)
+#define SWAPPED(v) (v).s1032547698badcfe
+#define SIGNS (float16)(0.5f, 0.5f, -0.5f, -0.5f, 0.5f, 0.5f, -0.5f, -0.5f, 0.5f, 0.5f, -0.5f, -0.5f, 0.5f, 0.5f, -0.5f, -0.5f)
+#elif V == 8
+typedef uint8 bits_t;
+#define AS_BITS(v) as_uint8(v)
+#define SWAPPED(v) (v).s10325476
+#define SIGNS (float8)(0.5f, 0.5f, -0.5f, -0.5f, 0.5f, 0.5f, -0.5f, -0.5f)
+#else
+typedef uint4 bits_t;
+#define AS_BITS(v) as_uint4(v)
+#define SWAPPED(v) (v).s1032
+#define SIGNS (float4)(0.5f, 0.5f, -0.5f, -0.5f)
+#endif
+
+typedef struct window_source {
+    __global const SRC_T *src;
+    int4 src_size, taps, stride, dilation, pad;
+    idx4_t src_stride;
+} window_source;
+
+// What a tap of a pixel's window reads, or NULL.
+static inline __global const SRC_T *find_tap(const window_source *from, pixel_place at, int d, int h, int w)
+{
+    d = source_coordinate(at.d, d, from->stride.x, from->dilation.x, from->pad.x, from->src_size.x);
+    h = source_coordinate(at.h, h, from->stride.y, from->dilation.y, from->pad.y, from->src_size.y);
+    w = source_coordinate(at.w, w, from->stride.z, from->dilation.z, from->pad.z, from->src_size.z);
+    if (d < 0 || h < 0 || w < 0)
+        return 0;
+    return from->src + ((idx_t)at.n * from->src_stride.x + (idx_t)d * from->src_stride.y +
+                        (idx_t)h * from->src_stride.z + (idx_t)w * from->src_stride.w);
+}
+
+static inline uint largest_lane(bits_t v)
+{
+    uint largest = 0;
+    for (int i = 0; i < V; i++)
+        largest = max(largest, ((const uint *)&v)[i]);
+    return largest;
+}
+
+static inline float sum_lanes(FLOATV v)
+{
+    float sum = 0.0f;
+    for (int i = 0; i < V; i++)
+        sum += ((const float *)&v)[i];
+    return sum;
+}
+
+// The exponent of a row's largest number: 255 where one is not finite.
+static inline uint find_exponent(const window_source *from, pixel_place at)
+{
+    const int channels = from->src_size.w;
+    bits_t largest = 0;
+    for (int d = 0; d < from->taps.x; d++)
+        for (int h = 0; h < from->taps.y; h++)
+            for (int w = 0; w < from->taps.z; w++) {
+                __global const SRC_T *row = find_tap(from, at, d, h, w);
+                for (int c = 0; row && c < channels; c += V)
+                    largest = max(largest, AS_BITS(LOADF(row + c)) & (bits_t)(0x7fffffff));
+            }
+    return largest_lane(largest) >> 23;
+}
+
+// Returns the sum of the row's own products, with their signs.
+static inline float copy_row(const window_source *from, pixel_place at, float scale, __global float *to)
+{
+    const int channels = from->src_size.w;
+    const FLOATV signs = SIGNS;
+    FLOATV own = 0.0f;
+    int term = 0;
+    for (int d = 0; d < from->taps.x; d++)
+        for (int h = 0; h < from->taps.y; h++)
+            for (int w = 0; w < from->taps.z; w++) {
+                __global const SRC_T *row = find_tap(from, at, d, h, w);
+                for (int c = 0; c < channels; c += V, term += V) {
+                    FLOATV x = 0.0f;
+                    if (row)
+                        x = LOADF(row + c) * scale;
+                    STOREF(x, to + ((term >> 4) * PIECE + (term & 15)));
+                    own = fma(x * signs, SWAPPED(x), own);
+                }
+            }
+    return sum_lanes(own);
+}
+
+// Scales of numbers that are too small or too large for their inverses end there: these are multiplied as they are.
+#define SMALLEST_EXPONENT 20
+#define LARGEST_EXPONENT 230
+
+static inline void copy_slab(const window_source *from, int first, int height, int4 dst_size, int terms,
+                             __global float *to)
+{
+    __global float *of = to + terms * R;
+    pixel_place at = find_pixel(first, dst_size);
+    uint worst = 0;
+    for (int r = 0; r < height; r++) {
+        const uint exponent = find_exponent(from, at);
+        const uint kept = clamp(exponent, (uint)SMALLEST_EXPONENT, (uint)LARGEST_EXPONENT);
+        worst = max(worst, exponent);
+        of[OWN_PRODUCTS + r] = copy_row(from, at, as_float((254 - kept) << 23), to + r * 16);
+        of[SCALES + r] = as_float(kept << 23);
+        at = next_pixel(at, dst_size);
+    }
+    of[IS_FINITE] = worst < 255;
+}
+
+static inline void find_places(__global idx_t *place, int first, int height, int4 dst_size, idx_t dst_offset,
+                               idx4_t dst_stride FOR_OPERANDS(STRIDED_OPERAND))
+{
+    pixel_place at = find_pixel(first, dst_size);
+    for (int r = 0; r < height; r++, place += PLACES_OF_ROW) {
+        place[0] = PLACE(at, dst_offset, dst_stride);
+        FOR_OPERANDS(FIND_PLACE)
+        at = next_pixel(at, dst_size);
+    }
+}
+
+// As multiply_fip.
+static inline void multiply_plainly(int height, __global const float *slab, __global const SRC_T *const weight[NB],
+                                    int terms, __global float *sums)
+{
+    __global const float *of = slab + terms * R;
+    for (int r = 0; r < height; r++)
+        for (int j = 0; j < NB; j++) {
+            FLOATV sum = 0.0f;
+            for (int c = 0; c < terms; c++)
+                sum = fma((FLOATV)(slab[(c >> 4) * PIECE + r * 16 + (c & 15)]), LOADF(weight[j] + c * 16), sum);
+            STOREF(sum * (LOADF(weight[j] + (terms * 16 + 16)) * of[SCALES + r]), sums + (r * NB + j) * V);
+        }
+}
+
+// Where slab i begins of a work-item whose first pixel is `first`, and whose first `tall` slabs are not short.
+static inline int slab_begins(int slab, int first, int tall)
+{
+    const int before = min(slab, tall);
+    return first + before * R + (slab - before) * SHORT;
+}
+
+// Those of the `most` slabs of a work-item that begin before all pixels end.
+static inline int count_slabs(int most, int first, int tall, int pixels)
+{
+    while (slab_begins(most - 1, first, tall) >= pixels)
+        most--;
+    return most;
+}
+
+// The pixels of a slab. Those before `begin` are another slab's: where too few are left this one is moved back to be full.
+typedef struct slab_rows {
+    int begin, first, height;
+} slab_rows;
+
+static inline slab_rows find_rows(int slab, int first, int tall, int pixels)
+{
+    slab_rows rows = {.begin = slab_begins(slab, first, tall), .height = slab < tall ? R : SHORT};
+    rows.first = min(rows.begin, pixels - rows.height);
+    return rows;
+}
+
+// The range is blocks of NB vectors, stride.w of them a work-item, by slabs, flags.w a work-item; flags.z: pixels. own: where
+// the memory begins, floats of it for each work-item, slabs that pass by the weights together, those of a work-item that
+// are not short. weight_stride: -, -, of 16 channels. Channels in are a multiple of 16. pad.w holds a stride.
+WORK convolve_slabs(__global float *memory, idx4_t own, CONV_ARGUMENTS, const int grid0, const int grid1)
+{
+    const int terms = src_size.w * taps.x * taps.y * taps.z, blocks = (dst_size.w + V * NB - 1) / (V * NB);
+    const int first_block = grid0 * stride.w, end_block = min(first_block + stride.w, blocks);
+    const int tall = (int)own.w, first_row = grid1 * slab_begins(flags.w, 0, tall);
+    const int slab_count = count_slabs(flags.w, first_row, tall, flags.z), slab_floats = terms * R + OTHERS;
+    const window_source from = {src + src_offset, src_size, taps, stride, dilation, pad, src_stride};
+    __global float *sums = memory + (own.x + (grid1 * (idx_t)((blocks + stride.w - 1) / stride.w) + grid0) * own.y);
+    __global float *slabs = sums + SUM;
+    for (int slab = 0; slab < slab_count; slab += (int)own.z) {
+        const int count = min((int)own.z, slab_count - slab);
+        for (int s = 0; s < count; s++) {
+            const slab_rows rows = find_rows(slab + s, first_row, tall, flags.z);
+            __global float *to = slabs + s * slab_floats;
+            copy_slab(&from, rows.first, rows.height, dst_size, terms, to);
+            find_places((__global idx_t *)(to + (terms * R + PLACES)), rows.first, rows.height, dst_size, dst_offset,
+                        dst_stride FOR_OPERANDS(PASS_STRIDES));
+        }
+        for (int block = first_block; block < end_block; block++) {
+            const int m = block * (V * NB), pace = (V * NB + count - 1) / count;
+            __global const SRC_T *panel[NB];
+#pragma unroll
+            for (int j = 0; j < NB; j++)
+                panel[j] = weight + (weight_offset + weight_at(min(m + j * V, (dst_size.w - 1) & ~(V - 1)), weight_stride.z));
+            // After the last one comes the first again: asking for what has no page takes long.
+            __global const SRC_T *later =
+                weight + (weight_offset +
+                          weight_at((block + 1 < end_block ? block + 1 : first_block) * (V * NB), weight_stride.z));
+            for (int s = 0; s < count; s++) {
+                const slab_rows rows = find_rows(slab + s, first_row, tall, flags.z);
+                __global const float *at = slabs + s * slab_floats;
+                __global const idx_t *place = (__global const idx_t *)(at + (terms * R + PLACES));
+                if (at[terms * R + IS_FINITE] == 0.0f)
+                    multiply_plainly(rows.height, at, panel, terms, sums);
+                else
+                    multiply_fip(rows.height, at, at + terms * R, panel, terms, sums, later + s * terms * pace, pace);
+                store_sum(dst, place, bias + bias_offset, flags.y, sums,
+                          rows.begin - rows.first, rows.height, m, 0,
+                          dst_size.w PASS_SCALARS FOR_OPERANDS(PASS_OPERAND));
+            }
+        }
+    }
+}
+
+NOT_VECTORIZED __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void conv_fip(__global float *memory, idx4_t own,
+                                                                      CONV_ARGUMENTS TEAM_ARGUMENTS)
+{
+    TEAM_ENTER
+    convolve_slabs(memory, own, PASS_CONV, (int)get_global_id(0), (int)get_global_id(1));
+    TEAM_LEAVE
+}

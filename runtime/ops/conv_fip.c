@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ops/conv_fip.h"
+#include "base/memory.h"
+#include "base/status.h"
+#include "ops/conv_step.h"
+#include "ops/deterministic.h"
+#include "ops/implementation.h"
+#include "ops/instruction_rate.h"
+#include <stdlib.h>
+#include <string.h>
+
+/* As conv_fip.cl has them: vectors of channels, rows of a slab and of a short one, floats of a slab beside its terms. */
+#define VECTORS 2
+#define ROWS 12
+#define SHORT_ROWS 8
+#define OTHERS (48 + ROWS * 16)
+
+#define MOST_SHORT 2            /* slabs of a work-item: 16 rows are two of 8 */
+#define MANY_FLOATS (96 * 1024) /* of slabs that pass together, in a second cache with a block of weights */
+
+/* What parts of the work take, in cycles of a Zen 5, which does four vectors' operations in each. */
+#define COPY_VECTOR 7.0    /* a vector of a row */
+#define COPY_ROW 60.0      /* and the rest of it */
+#define PAIR_SUM (16.5 / 24) /* a sum, a pair of terms */
+#define STORE_SUM 6.0      /* a sum, behind its products */
+#define BLOCK 80.0         /* a block of channels of a slab */
+#define PLAIN_SUM (1.08)   /* a sum of conv:panel, a pair of terms */
+#define PLAIN_STORE 4.0
+#define GAIN 1.03
+
+/* How the work is cut: a work-item does some slabs of ROWS pixels, then some short ones, and some blocks of channels of
+ * each. */
+typedef struct fip_plan {
+    int64_t vector, pixels, terms, channel_blocks;
+    int64_t tall_slabs, short_slabs, share_blocks, together; /* of a work-item */
+    int64_t slab_items, block_items;
+    double cost;
+} fip_plan;
+
+static double slab_cost(const fip_plan *plan, int64_t rows)
+{
+    const double sums = (double)(rows * VECTORS), terms = (double)plan->terms;
+    const double copying = (double)rows * (terms / (double)plan->vector * COPY_VECTOR + COPY_ROW);
+    return copying + (double)plan->share_blocks * (sums * (terms / 2 * PAIR_SUM + STORE_SUM) + BLOCK);
+}
+
+static double item_cost(const fip_plan *plan)
+{
+    return (double)plan->tall_slabs * slab_cost(plan, ROWS) + (double)plan->short_slabs * slab_cost(plan, SHORT_ROWS);
+}
+
+static int64_t item_pixels(const fip_plan *plan)
+{
+    return plan->tall_slabs * ROWS + plan->short_slabs * SHORT_ROWS;
+}
+
+/* Some work-items for each thread, which all take as long; each has memory of its own. */
+static void choose_shares(const rnl_device *device, fip_plan *plan)
+{
+    const int64_t units = rnl_device_units(device), most = 4 * units, slabs = rnl_divide_up(plan->pixels, ROWS);
+    fip_plan best = {0}, it = *plan;
+    for (int64_t i = 1; i <= it.channel_blocks && i <= most; ++i) {
+        it.share_blocks = rnl_divide_up(it.channel_blocks, i);
+        it.block_items = rnl_divide_up(it.channel_blocks, it.share_blocks);
+        for (int64_t j = 1; j <= slabs && j <= most; ++j)
+            for (it.short_slabs = 0; it.short_slabs <= MOST_SHORT; ++it.short_slabs) {
+                const int64_t left = rnl_divide_up(it.pixels, j) - it.short_slabs * SHORT_ROWS;
+                it.tall_slabs = left > 0 ? rnl_divide_up(left, ROWS) : 0;
+                if (it.tall_slabs > 0 && it.pixels < ROWS)
+                    continue;
+                it.slab_items = rnl_divide_up(it.pixels, item_pixels(&it));
+                it.cost = item_cost(&it) * (double)rnl_divide_up(it.slab_items * it.block_items, units);
+                if (best.cost == 0 || it.cost < 0.98 * best.cost)
+                    best = it;
+            }
+    }
+    *plan = best;
+}
+
+static int64_t slab_floats(const fip_plan *plan)
+{
+    return plan->terms * ROWS + OTHERS;
+}
+
+static int64_t item_floats(const fip_plan *plan)
+{
+    return ROWS * VECTORS * plan->vector + plan->together * slab_floats(plan);
+}
+
+static int64_t plan_floats(const fip_plan *plan)
+{
+    return plan->slab_items * plan->block_items * item_floats(plan);
+}
+
+static bool make_plan(const rnl_device *device, const rnl_conv_problem *problem, fip_plan *out_plan)
+{
+    fip_plan plan = {.vector = device->vector_width, .pixels = problem->batch, .terms = problem->channels};
+    for (size_t i = 0; i < 3; ++i)
+        if (__builtin_mul_overflow(plan.pixels, problem->dst_size[i], &plan.pixels) || plan.pixels > INT32_MAX / 256 ||
+            __builtin_mul_overflow(plan.terms, problem->taps[i], &plan.terms) || plan.terms > 1 << 17)
+            return false;
+    if (problem->filters > 1 << 24 || plan.pixels < SHORT_ROWS || plan.vector < 4 || plan.vector > 16)
+        return false;
+    plan.channel_blocks = rnl_divide_up(problem->filters, plan.vector * VECTORS);
+    choose_shares(device, &plan);
+    if (plan.cost == 0)
+        return false;
+    const int64_t most = MANY_FLOATS / slab_floats(&plan), slabs = plan.tall_slabs + plan.short_slabs;
+    plan.together = most < 1 ? 1 : most < slabs ? most : slabs;
+    *out_plan = plan;
+    return true;
+}
+
+int64_t rnl_conv_fip_scratch(const rnl_device *device, const rnl_conv_problem *problem)
+{
+    fip_plan plan;
+    return make_plan(device, problem, &plan) ? plan_floats(&plan) : 0;
+}
+
+bool rnl_conv_fip_applies(const rnl_device *device, const void *data)
+{
+    const rnl_conv_problem *problem = data;
+    const rnl_view *scratch = problem->scratch;
+    const int64_t given = scratch && scratch->dtype == RNL_F32 ? rnl_view_elements(scratch) : 0;
+    fip_plan plan;
+    return problem->fip && rnl_device_is_cpu(device) && !problem->transposed && problem->groups == 1 &&
+           problem->src->dtype == RNL_F32 && problem->channels > 0 && problem->channels % RNL_CONV_PANEL == 0 &&
+           make_plan(device, problem, &plan) && plan_floats(&plan) <= given;
+}
+
+/* Cycles of plain sums. */
+static double direct_cost(const rnl_device *device, const rnl_conv_problem *problem, const fip_plan *plan)
+{
+    const double sums = (double)plan->pixels * (double)rnl_divide_up(problem->filters, plan->vector);
+    return sums * ((double)plan->terms / 2 * PLAIN_SUM + PLAIN_STORE) / (double)rnl_device_units(device);
+}
+
+bool rnl_conv_fip_pays(const rnl_device *device, const void *data)
+{
+    const char *wish = getenv("RUNNEL_FIP");
+    fip_plan plan;
+    if (rnl_is_deterministic() || (wish && !strcmp(wish, "off")) || !make_plan(device, data, &plan))
+        return false;
+    if (wish && !strcmp(wish, "on"))
+        return true;
+    return GAIN * plan.cost < direct_cost(device, data, &plan) && rnl_device_gains_by_float_fip(device);
+}
+
+rnl_status rnl_conv_fip_append(rnl_step_list *list, const char *name, const void *data)
+{
+    rnl_conv_problem problem = *(const rnl_conv_problem *)data;
+    fip_plan plan;
+    rnl_step_builder step;
+    if (!make_plan(list->device, &problem, &plan))
+        return FAIL(RNL_INTERNAL, "%s does not apply to this convolution", name);
+    problem.index64 |= problem.scratch->offset + plan_floats(&plan) > INT32_MAX - 65536;
+    const rnl_conv_tile tile = {.vector = plan.vector, .pixels = ROWS};
+    rnl_step_begin(&step, list, name, problem.index64);
+    rnl_conv_add_defines(&step, &problem, &tile);
+    rnl_step_define(&step, "NB=%d", VECTORS);
+    rnl_step_define(&step, "SHORT=%d", SHORT_ROWS);
+    rnl_step_slot(&step, problem.scratch->slot);
+    rnl_step_offsets(&step, 4, &problem.scratch, 1, (const int64_t[]){item_floats(&plan), plan.together, plan.tall_slabs},
+                     3);
+    rnl_conv_add_arguments(&step, &problem, false, plan.pixels, plan.tall_slabs + plan.short_slabs, plan.share_blocks);
+    rnl_step_range(&step, 2, (size_t[3]){(size_t)plan.block_items, (size_t)plan.slab_items, 1}, (size_t[3]){1, 1, 1});
+    rnl_conv_add_cost(&step, &problem);
+    rnl_step_writes(&step, problem.dst->slot);
+    rnl_step_writes(&step, problem.scratch->slot);
+    return rnl_step_end(&step, "conv_fip.cl", "conv_fip");
+}

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ops/conv_fip.h"
+#include "ops/conv_weight.h"
+#include <string.h>
+
+#define LANES RNL_CONV_PANEL
+#define OTHERS 2 /* lines behind a panel's terms */
+
+/* Of scales, as conv_fip.cl has them. */
+#define SMALLEST_EXPONENT 20
+#define LARGEST_EXPONENT 230
+
+static int64_t saturating_add(int64_t a, int64_t b)
+{
+    int64_t sum = 0;
+    return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
+}
+
+static int64_t saturating_mul(int64_t a, int64_t b)
+{
+    int64_t product = 0;
+    return __builtin_mul_overflow(a, b, &product) ? INT64_MAX : product;
+}
+
+rnl_fip_layout rnl_conv_fip_find_layout(bool transposed, size_t rank, const int64_t *shape)
+{
+    const rnl_conv_layout l = rnl_conv_find_layout(transposed, 1, rank, shape);
+    rnl_fip_layout fip = {.panels = l.panels, .terms = l.panel_stride / LANES};
+    fip.panel_stride = saturating_add(l.panel_stride, OTHERS * LANES);
+    fip.elements = saturating_add(l.elements, saturating_mul(l.panels, OTHERS * LANES));
+    return fip;
+}
+
+bool rnl_conv_fip_takes(bool transposed, size_t rank, const int64_t *shape, int64_t groups, rnl_dtype dtype)
+{
+    const int64_t channels = shape[transposed ? 0 : 1];
+    return groups == 1 && dtype == RNL_F32 && shape[0] > 0 && shape[1] > 0 && channels % LANES == 0 &&
+           (!transposed || rank == 2);
+}
+
+void rnl_conv_fip_layout(bool transposed, uint32_t slot, size_t rank, const int64_t *shape, rnl_view *out_view,
+                         int64_t *out_elements)
+{
+    *out_view = (rnl_view){.slot = slot, .dtype = RNL_F32, .rank = rank};
+    memcpy(out_view->shape, shape, rank * sizeof *shape);
+    *out_elements = rnl_conv_fip_find_layout(transposed, rank, shape).elements;
+}
+
+/* ---- packing ---------------------------------------------------------------------------------------------------- */
+
+static float power_of_two(uint32_t exponent)
+{
+    const uint32_t bits = exponent << 23;
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+/* Of a column's largest number, as scales can have it; of one that is not finite that of 1. */
+static uint32_t find_exponent(const float *column, int64_t terms)
+{
+    uint32_t largest = 0;
+    for (int64_t i = 0; i < terms; ++i) {
+        uint32_t bits;
+        memcpy(&bits, &column[i * LANES], sizeof bits);
+        bits &= 0x7fffffff;
+        largest = bits > largest ? bits : largest;
+    }
+    const uint32_t exponent = largest >> 23;
+    if (exponent == 255)
+        return 127;
+    return exponent < SMALLEST_EXPONENT ? SMALLEST_EXPONENT
+           : exponent > LARGEST_EXPONENT ? LARGEST_EXPONENT
+                                         : exponent;
+}
+
+/* Signs of pairs as fip_floats.clh has them: of four terms the last two are subtracted. */
+static void finish_column(float *column, int64_t terms)
+{
+    const uint32_t exponent = find_exponent(column, terms);
+    const float scale = power_of_two(254 - exponent);
+    double own = 0;
+    for (int64_t i = 0; i < terms; ++i)
+        column[i * LANES] *= scale;
+    for (int64_t i = 0; i < terms; i += 2) {
+        const double product = (double)column[i * LANES] * column[(i + 1) * LANES];
+        own += i % 4 == 0 ? product : -product;
+    }
+    column[terms * LANES] = (float)-own;
+    column[(terms + 1) * LANES] = power_of_two(exponent);
+}
+
+void rnl_conv_fip_pack(bool transposed, size_t rank, const int64_t *shape, const float *source, const double *factors,
+                       float *target)
+{
+    const rnl_fip_layout l = rnl_conv_fip_find_layout(transposed, rank, shape);
+    const int64_t plain = l.terms * LANES;
+    rnl_conv_pack(transposed, 1, RNL_F32, rank, shape, source, factors, target);
+    for (int64_t panel = l.panels - 1; panel >= 0; --panel) {
+        float *to = target + panel * l.panel_stride;
+        memmove(to, target + panel * plain, (size_t)plain * sizeof *to);
+        for (int64_t lane = 0; lane < LANES; ++lane)
+            finish_column(to + lane, l.terms);
+    }
+    memset(target + l.panels * l.panel_stride, 0,
+           (size_t)(l.elements - l.panels * l.panel_stride) * sizeof *target);
+}
