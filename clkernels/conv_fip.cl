@@ -68,58 +68,80 @@ static inline __global const SRC_T *find_tap(const window_source *from, pixel_pl
                         (idx_t)h * from->src_stride.z + (idx_t)w * from->src_stride.w);
 }
 
+#if V == 16
+#define FOLD(op, v) op(op((v).lo.lo, (v).lo.hi), op((v).hi.lo, (v).hi.hi))
+#elif V == 8
+#define FOLD(op, v) op((v).lo, (v).hi)
+#else
+#define FOLD(op, v) (v)
+#endif
+#define ADD_OF(a, b) ((a) + (b))
+
 static inline uint largest_lane(bits_t v)
 {
-    uint largest = 0;
-    for (int i = 0; i < V; i++)
-        largest = max(largest, ((const uint *)&v)[i]);
-    return largest;
+    const uint4 four = FOLD(max, v);
+    const uint2 two = max(four.lo, four.hi);
+    return max(two.x, two.y);
 }
 
 static inline float sum_lanes(FLOATV v)
 {
-    float sum = 0.0f;
-    for (int i = 0; i < V; i++)
-        sum += ((const float *)&v)[i];
-    return sum;
+    const float4 four = FOLD(ADD_OF, v);
+    const float2 two = four.lo + four.hi;
+    return two.x + two.y;
 }
 
-// The exponent of a row's largest number: 255 where one is not finite.
-static inline uint find_exponent(const window_source *from, pixel_place at)
+// A row is copied as stretches, one for each tap of its window.
+typedef struct row_copy {
+    bits_t largest;
+    FLOATV own[2];
+} row_copy;
+
+static inline void see_stretch(row_copy *row, __global const SRC_T *from, int channels)
 {
-    const int channels = from->src_size.w;
-    bits_t largest = 0;
-    for (int d = 0; d < from->taps.x; d++)
-        for (int h = 0; h < from->taps.y; h++)
-            for (int w = 0; w < from->taps.z; w++) {
-                __global const SRC_T *row = find_tap(from, at, d, h, w);
-                for (int c = 0; row && c < channels; c += V)
-                    largest = max(largest, AS_BITS(LOADF(row + c)) & (bits_t)(0x7fffffff));
-            }
-    return largest_lane(largest) >> 23;
+    bits_t one = row->largest, other = 0;
+    int c = 0;
+    for (; c + 2 * V <= channels; c += 2 * V) {
+        one = max(one, AS_BITS(LOADF(from + c)) & (bits_t)(0x7fffffff));
+        other = max(other, AS_BITS(LOADF(from + c + V)) & (bits_t)(0x7fffffff));
+    }
+    for (; c < channels; c += V)
+        one = max(one, AS_BITS(LOADF(from + c)) & (bits_t)(0x7fffffff));
+    row->largest = max(one, other);
 }
 
-// Returns the sum of the row's own products, with their signs.
-static inline float copy_row(const window_source *from, pixel_place at, float scale, __global float *to)
+#define COPY_VECTOR(i, c)                                                                                              \
+    do {                                                                                                               \
+        const FLOATV x = LOADF(from + (c)) * scale;                                                                    \
+        STOREF(x, to + (((term + (c)) >> 4) * PIECE + ((term + (c)) & 15)));                                           \
+        own##i = fma(x * signs, SWAPPED(x), own##i);                                                                   \
+    } while (0)
+// from: NULL for zeros.
+static inline void copy_stretch(row_copy *row, __global const SRC_T *from, int channels, float scale, int term,
+                                __global float *to)
 {
-    const int channels = from->src_size.w;
     const FLOATV signs = SIGNS;
-    FLOATV own = 0.0f;
-    int term = 0;
-    for (int d = 0; d < from->taps.x; d++)
-        for (int h = 0; h < from->taps.y; h++)
-            for (int w = 0; w < from->taps.z; w++) {
-                __global const SRC_T *row = find_tap(from, at, d, h, w);
-                for (int c = 0; c < channels; c += V, term += V) {
-                    FLOATV x = 0.0f;
-                    if (row)
-                        x = LOADF(row + c) * scale;
-                    STOREF(x, to + ((term >> 4) * PIECE + (term & 15)));
-                    own = fma(x * signs, SWAPPED(x), own);
-                }
-            }
-    return sum_lanes(own);
+    FLOATV own0 = row->own[0], own1 = row->own[1];
+    int c = 0;
+    for (; !from && c < channels; c += V)
+        STOREF((FLOATV)(0.0f), to + (((term + c) >> 4) * PIECE + ((term + c) & 15)));
+    for (; c + 2 * V <= channels; c += 2 * V) {
+        COPY_VECTOR(0, c);
+        COPY_VECTOR(1, c + V);
+    }
+    for (; c < channels; c += V)
+        COPY_VECTOR(0, c);
+    row->own[0] = own0;
+    row->own[1] = own1;
 }
+
+#define FOR_TAPS(STRETCH)                                                                                              \
+    for (int d = 0; d < from->taps.x; d++)                                                                             \
+        for (int h = 0; h < from->taps.y; h++)                                                                         \
+            for (int w = 0; w < from->taps.z; w++) {                                                                   \
+                __global const SRC_T *stretch = find_tap(from, at, d, h, w);                                           \
+                STRETCH                                                                                                \
+            }
 
 // Scales of numbers that are too small or too large for their inverses end there: these are multiplied as they are.
 #define SMALLEST_EXPONENT 20
@@ -128,14 +150,29 @@ static inline float copy_row(const window_source *from, pixel_place at, float sc
 static inline void copy_slab(const window_source *from, int first, int height, int4 dst_size, int terms,
                              __global float *to)
 {
+    const int channels = from->src_size.w;
+    const bool is_pixel = channels == terms;
     __global float *of = to + terms * R;
     pixel_place at = find_pixel(first, dst_size);
     uint worst = 0;
     for (int r = 0; r < height; r++) {
-        const uint exponent = find_exponent(from, at);
+        row_copy row = {.largest = 0};
+        __global const SRC_T *pixel = is_pixel ? find_tap(from, at, 0, 0, 0) : 0;
+        if (pixel)
+            see_stretch(&row, pixel, channels);
+        else
+            FOR_TAPS(if (stretch) see_stretch(&row, stretch, channels);)
+        const uint exponent = largest_lane(row.largest) >> 23;
         const uint kept = clamp(exponent, (uint)SMALLEST_EXPONENT, (uint)LARGEST_EXPONENT);
+        const float scale = as_float((254 - kept) << 23);
         worst = max(worst, exponent);
-        of[OWN_PRODUCTS + r] = copy_row(from, at, as_float((254 - kept) << 23), to + r * 16);
+        if (pixel)
+            copy_stretch(&row, pixel, channels, scale, 0, to + r * 16);
+        else {
+            int term = 0;
+            FOR_TAPS(copy_stretch(&row, stretch, channels, scale, term, to + r * 16); term += channels;)
+        }
+        of[OWN_PRODUCTS + r] = sum_lanes(row.own[0] + row.own[1]);
         of[SCALES + r] = as_float(kept << 23);
         at = next_pixel(at, dst_size);
     }

@@ -2,6 +2,7 @@
 #include "ops/conv_block.h"
 #include "ops/conv_amx.h"
 #include "ops/conv_block_plan.h"
+#include "ops/conv_fip.h"
 #include "ops/conv_pairs.h"
 #include "ops/conv_step.h"
 #include "ops/conv_weight.h"
@@ -23,6 +24,11 @@
 #define DEPTHWISE_PRODUCTS 7.2 /* of a convolution of its own */
 #define LAUNCH_CYCLES 10000.0
 #define FEW_PIXELS 256  /* fewer choose as so many do: few programs for all sizes of a model */
+#define FIP_BLOCK_PRODUCTS 28.0
+#define FIP_BLOCK_DEPTHWISE 14.0
+#define FIP_DEPTHWISE 11.0
+#define FIP_BETWEEN 2.0 /* floats written and read again */
+#define FIP_LAUNCH 5000.0
 #define APART_GAIN 1.35 /* threads read what others wrote, and weights are larger */
 
 bool rnl_conv_block_takes(const rnl_chain *chain)
@@ -36,6 +42,38 @@ int64_t rnl_conv_block_scratch(const rnl_device *device, const rnl_conv_block_sh
     return rnl_conv_block_make_plan(device, shape, &plan) ? plan.parts * plan.items * plan.own_floats : 0;
 }
 
+/*
+ * The same where half of two thirds of the products are additions (conv:fip), which a block's are not. Cycles of a Zen 5.
+ */
+static bool loses_to_fip(const rnl_device *device, const rnl_conv_block_shape *shape)
+{
+    const double images = (double)rnl_count_to_choose_by(shape->batch, 1), units = (double)rnl_device_units(device);
+    const double before = images * (double)(shape->src_size[0] * shape->src_size[1]) * (double)shape->hidden,
+                 behind = images * (double)(shape->dst_size[0] * shape->dst_size[1]) * (double)shape->hidden;
+    const double sums = behind * (double)(shape->taps * shape->taps);
+    double products = 0, between = 0, cycles, apart = 0;
+    if (shape->pairs)
+        return false;
+    if (shape->expands) {
+        if (!rnl_conv_fip_estimate(device, (int64_t)images * shape->src_size[0] * shape->src_size[1], shape->channels,
+                                   shape->hidden, &cycles))
+            return false;
+        apart += cycles;
+        products += before * (double)shape->channels;
+        between += before;
+    }
+    if (shape->projects) {
+        if (!rnl_conv_fip_estimate(device, (int64_t)images * shape->dst_size[0] * shape->dst_size[1], shape->hidden,
+                                   shape->filters, &cycles))
+            return false;
+        apart += cycles;
+        products += behind * (double)shape->filters;
+        between += behind;
+    }
+    apart += (sums / FIP_DEPTHWISE + between / FIP_BETWEEN) / units + FIP_LAUNCH;
+    return apart < (products / FIP_BLOCK_PRODUCTS + sums / FIP_BLOCK_DEPTHWISE) / units;
+}
+
 bool rnl_conv_block_loses(const rnl_device *device, const rnl_conv_block_shape *shape)
 {
     const int64_t batch = rnl_count_to_choose_by(shape->batch, 1);
@@ -47,8 +85,10 @@ bool rnl_conv_block_loses(const rnl_device *device, const rnl_conv_block_shape *
     const double projected = shape->projects ? images * (double)behind : 0;
     const double sums = images * (double)behind * (double)(shape->taps * shape->taps) * (double)shape->hidden;
     double apart = sums / DEPTHWISE_PRODUCTS;
-    if (getenv("RUNNEL_CONV") || !rnl_conv_amx_is_on(device))
+    if (getenv("RUNNEL_CONV"))
         return false;
+    if (!rnl_conv_amx_is_on(device))
+        return loses_to_fip(device, shape);
     if (shape->pairs) /* they are so much slower */
         return true;
     if (shape->expands && shape->hidden > 2 * shape->channels) /* what lies between is much larger than all else */

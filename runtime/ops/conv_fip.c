@@ -9,29 +9,33 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* As conv_fip.cl has them: vectors of channels, rows of a slab and of a short one, floats of a slab beside its terms. */
+/* As conv_fip.cl has them: vectors of channels, rows of a slab and of a short one, floats of a slab beside its terms.
+ */
 #define VECTORS 2
 #define ROWS 12
 #define SHORT_ROWS 8
 #define OTHERS (48 + ROWS * 16)
 
 #define MOST_SHORT 2            /* slabs of a work-item: 16 rows are two of 8 */
-#define MANY_FLOATS (96 * 1024) /* of slabs that pass together, in a second cache with a block of weights */
+#define MANY_FLOATS (64 * 1024) /* of slabs that pass together, in a second cache with a block of weights, … */
+#define FEWEST_TOGETHER 4       /* … which would come from memory too often for fewer */
 
 /* What parts of the work take, in cycles of a Zen 5, which does four vectors' operations in each. */
-#define COPY_VECTOR 7.0    /* a vector of a row */
-#define COPY_ROW 60.0      /* and the rest of it */
-#define PAIR_SUM (16.5 / 24) /* a sum, a pair of terms */
-#define STORE_SUM 6.0      /* a sum, behind its products */
-#define BLOCK 80.0         /* a block of channels of a slab */
-#define PLAIN_SUM (1.08)   /* a sum of conv:panel, a pair of terms */
-#define PLAIN_STORE 4.0
-#define GAIN 1.03
+#define COPY_VECTOR 6.0      /* a vector of a row */
+#define COPY_ROW 45.0        /* and the rest of it */
+#define PAIR_SUM (17.3 / 24) /* a sum, a pair of terms, … */
+#define MANY_TERMS 768       /* … more where a slab leaves no room in a second cache */
+#define LATER_TERM 1.15e-4
+#define STORE_SUM 7.0  /* a sum, behind its products */
+#define BLOCK 100.0    /* a block of channels of a slab */
+#define PLAIN_SUM 1.06 /* a sum of conv:panel, a pair of terms */
+#define PLAIN_STORE 3.0
+#define GAIN 1.05 /* over plain sums, to be worth its rougher results */
 
 /* How the work is cut: a work-item does some slabs of ROWS pixels, then some short ones, and some blocks of channels of
  * each. */
 typedef struct fip_plan {
-    int64_t vector, pixels, terms, channel_blocks;
+    int64_t vector, pixels, terms, filters, channel_blocks;
     int64_t tall_slabs, short_slabs, share_blocks, together; /* of a work-item */
     int64_t slab_items, block_items;
     double cost;
@@ -40,8 +44,9 @@ typedef struct fip_plan {
 static double slab_cost(const fip_plan *plan, int64_t rows)
 {
     const double sums = (double)(rows * VECTORS), terms = (double)plan->terms;
+    const double late = plan->terms > MANY_TERMS ? LATER_TERM * (double)(plan->terms - MANY_TERMS) : 0;
     const double copying = (double)rows * (terms / (double)plan->vector * COPY_VECTOR + COPY_ROW);
-    return copying + (double)plan->share_blocks * (sums * (terms / 2 * PAIR_SUM + STORE_SUM) + BLOCK);
+    return copying + (double)plan->share_blocks * (sums * (terms / 2 * PAIR_SUM * (1 + late) + STORE_SUM) + BLOCK);
 }
 
 static double item_cost(const fip_plan *plan)
@@ -99,6 +104,7 @@ static bool make_plan(const rnl_device *device, const rnl_conv_problem *problem,
         if (__builtin_mul_overflow(plan.pixels, problem->dst_size[i], &plan.pixels) || plan.pixels > INT32_MAX / 256 ||
             __builtin_mul_overflow(plan.terms, problem->taps[i], &plan.terms) || plan.terms > 1 << 17)
             return false;
+    plan.filters = problem->filters;
     if (problem->filters > 1 << 24 || plan.pixels < SHORT_ROWS || plan.vector < 4 || plan.vector > 16)
         return false;
     plan.channel_blocks = rnl_divide_up(problem->filters, plan.vector * VECTORS);
@@ -106,7 +112,9 @@ static bool make_plan(const rnl_device *device, const rnl_conv_problem *problem,
     if (plan.cost == 0)
         return false;
     const int64_t most = MANY_FLOATS / slab_floats(&plan), slabs = plan.tall_slabs + plan.short_slabs;
-    plan.together = most < 1 ? 1 : most < slabs ? most : slabs;
+    plan.together = most < FEWEST_TOGETHER ? FEWEST_TOGETHER : most;
+    if (plan.together > slabs)
+        plan.together = slabs;
     *out_plan = plan;
     return true;
 }
@@ -129,21 +137,41 @@ bool rnl_conv_fip_applies(const rnl_device *device, const void *data)
 }
 
 /* Cycles of plain sums. */
-static double direct_cost(const rnl_device *device, const rnl_conv_problem *problem, const fip_plan *plan)
+static double direct_cost(const rnl_device *device, const fip_plan *plan)
 {
-    const double sums = (double)plan->pixels * (double)rnl_divide_up(problem->filters, plan->vector);
+    const double sums = (double)plan->pixels * (double)rnl_divide_up(plan->filters, plan->vector);
     return sums * ((double)plan->terms / 2 * PLAIN_SUM + PLAIN_STORE) / (double)rnl_device_units(device);
+}
+
+/* Nothing is, or all that can be is, as the user wishes. */
+static bool is_wished(bool *out_all)
+{
+    const char *wish = getenv("RUNNEL_FIP");
+    *out_all = wish && !strcmp(wish, "on");
+    return !rnl_is_deterministic() && !(wish && !strcmp(wish, "off"));
 }
 
 bool rnl_conv_fip_pays(const rnl_device *device, const void *data)
 {
-    const char *wish = getenv("RUNNEL_FIP");
     fip_plan plan;
-    if (rnl_is_deterministic() || (wish && !strcmp(wish, "off")) || !make_plan(device, data, &plan))
+    bool all;
+    if (!is_wished(&all) || !make_plan(device, data, &plan))
         return false;
-    if (wish && !strcmp(wish, "on"))
-        return true;
-    return GAIN * plan.cost < direct_cost(device, data, &plan) && rnl_device_gains_by_float_fip(device);
+    return all || (GAIN * plan.cost < direct_cost(device, &plan) && rnl_device_gains_by_float_fip(device));
+}
+
+bool rnl_conv_fip_estimate(const rnl_device *device, int64_t pixels, int64_t channels, int64_t filters,
+                           double *out_cycles)
+{
+    const rnl_conv_problem problem = {
+        .batch = 1, .channels = channels, .filters = filters, .dst_size = {1, 1, pixels}, .taps = {1, 1, 1}};
+    fip_plan plan;
+    bool all;
+    if (!is_wished(&all) || !make_plan(device, &problem, &plan) || !rnl_device_gains_by_float_fip(device))
+        return false;
+    const double direct = direct_cost(device, &plan);
+    *out_cycles = channels % RNL_CONV_PANEL == 0 && GAIN * plan.cost < direct ? plan.cost : direct;
+    return true;
 }
 
 rnl_status rnl_conv_fip_append(rnl_step_list *list, const char *name, const void *data)
@@ -160,8 +188,8 @@ rnl_status rnl_conv_fip_append(rnl_step_list *list, const char *name, const void
     rnl_step_define(&step, "NB=%d", VECTORS);
     rnl_step_define(&step, "SHORT=%d", SHORT_ROWS);
     rnl_step_slot(&step, problem.scratch->slot);
-    rnl_step_offsets(&step, 4, &problem.scratch, 1, (const int64_t[]){item_floats(&plan), plan.together, plan.tall_slabs},
-                     3);
+    rnl_step_offsets(&step, 4, &problem.scratch, 1,
+                     (const int64_t[]){item_floats(&plan), plan.together, plan.tall_slabs}, 3);
     rnl_conv_add_arguments(&step, &problem, false, plan.pixels, plan.tall_slabs + plan.short_slabs, plan.share_blocks);
     rnl_step_range(&step, 2, (size_t[3]){(size_t)plan.block_items, (size_t)plan.slab_items, 1}, (size_t[3]){1, 1, 1});
     rnl_conv_add_cost(&step, &problem);

@@ -20,6 +20,9 @@ bool rnl_conv_fip_takes(bool transposed, size_t rank, const int64_t *shape, int6
 int64_t rnl_conv_fip_scratch(const rnl_device *device, const rnl_conv_problem *problem);
 bool rnl_conv_fip_applies(const rnl_device *device, const void *problem);
 bool rnl_conv_fip_pays(const rnl_device *device, const void *problem);
+/* Cycles of single pixels, so or plainly, whichever is less; false: nothing goes so on this device. */
+bool rnl_conv_fip_estimate(const rnl_device *device, int64_t pixels, int64_t channels, int64_t filters,
+                           double *out_cycles);
 rnl_status rnl_conv_fip_append(rnl_step_list *list, const char *name, const void *problem);
 
 #endif
