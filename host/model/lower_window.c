@@ -89,8 +89,8 @@ static rnl_status choose_weights(rnl_lowering *lowering, rnl_conv_params *params
         return RNL_OK;
     TRY(rnl_conv_prefers_fip(lowering->list->device, params, source, &weights, &result, &params->fip));
     return params->fip ? RNL_OK
-                            : rnl_conv_prefers_strassen(lowering->list->device, params, source, &weights, &result,
-                                                        &params->strassen);
+                       : rnl_conv_prefers_strassen(lowering->list->device, params, source, &weights, &result,
+                                                   &params->strassen);
 }
 
 /* Where the model multiplies bfloat16: the image as it is stored, which Winograd's way reads, or as pairs of channels.

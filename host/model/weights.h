@@ -141,7 +141,8 @@ static inline bool rnl_packing_is_transposed(rnl_packing packing)
 {
     return packing == RNL_PACKING_CONV_TRANSPOSE || packing == RNL_PACKING_MATRIX ||
            packing == RNL_PACKING_MATRIX_PAIRS || packing == RNL_PACKING_STRASSEN_MATRIX ||
-           packing == RNL_PACKING_FIP_MATRIX || packing == RNL_PACKING_AMX_MATRIX || packing == RNL_PACKING_AMX_BF16_MATRIX;
+           packing == RNL_PACKING_FIP_MATRIX || packing == RNL_PACKING_AMX_MATRIX ||
+           packing == RNL_PACKING_AMX_BF16_MATRIX;
 }
 
 static inline bool rnl_packing_is_fip(rnl_packing packing)

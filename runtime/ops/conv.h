@@ -83,11 +83,11 @@ RNL_API void rnl_conv_strassen_layout(bool transposed, uint32_t slot, size_t ran
 RNL_API void rnl_conv_strassen_pack(bool transposed, const int64_t *shape, const float *source, const double *factors,
                                     float *target);
 /*
- * For one group, with a multiple of 16 channels and float32 weights: Winograd's inner product (1968), with two thirds of
- * the multiplications. Rows of pixels and filters are scaled by powers of two, so that the error of a result is within a
- * bound of plain sums whose terms are all as large as the largest of its pixels times the largest of its weights. Pixels
- * that are not finite are multiplied plainly; a weight that is not finite makes NaN of its filter's results.
- * `transposed`: channels come first, in a matrix K x N, and there are no taps.
+ * For one group, with a multiple of 16 channels and float32 weights: Winograd's inner product (1968), with two thirds
+ * of the multiplications. Rows of pixels and filters are scaled by powers of two, so that the error of a result is
+ * within a bound of plain sums whose terms are all as large as the largest of its pixels times the largest of its
+ * weights. Pixels that are not finite are multiplied plainly; a weight that is not finite makes NaN of its filter's
+ * results. `transposed`: channels come first, in a matrix K x N, and there are no taps.
  */
 RNL_API void rnl_conv_fip_layout(bool transposed, uint32_t slot, size_t rank, const int64_t *shape, rnl_view *out_view,
                                  int64_t *out_elements);
@@ -114,8 +114,8 @@ RNL_API RNL_NODISCARD rnl_status rnl_op_conv_pack(rnl_step_list *list, bool tran
  * src N x C x spatial…, weight as rnl_conv_weight_layout says and of src's type, bias [M] or RNL_NO_SLOT, dst N x M x
  * spatial…. The channel stride of src and dst is 1, the others are free. f32, f16, bf16 storage, f32 accumulation.
  * Implementations, best first: conv:bf16, conv:amx, conv:winograd, conv:fip, conv:strassen (CPUs; their own
- * weights), conv:depthwise, conv:tiled (GPUs; scratch for sums in parts), conv:panel, conv:portable; conv-transpose:panel (CPUs,
- * a step for each phase), conv-transpose:portable.
+ * weights), conv:depthwise, conv:tiled (GPUs; scratch for sums in parts), conv:panel, conv:portable;
+ * conv-transpose:panel (CPUs, a step for each phase), conv-transpose:portable.
  */
 RNL_API RNL_NODISCARD rnl_status rnl_op_conv(rnl_step_list *list, const rnl_conv_params *params, const rnl_view *src,
                                              const rnl_view *weight, const rnl_view *bias, const rnl_view *dst);

@@ -23,7 +23,7 @@
 #define BLOCK_DEPTHWISE 30.0
 #define DEPTHWISE_PRODUCTS 7.2 /* of a convolution of its own */
 #define LAUNCH_CYCLES 10000.0
-#define FEW_PIXELS 256  /* fewer choose as so many do: few programs for all sizes of a model */
+#define FEW_PIXELS 256 /* fewer choose as so many do: few programs for all sizes of a model */
 #define FIP_BLOCK_PRODUCTS 28.0
 #define FIP_BLOCK_DEPTHWISE 14.0
 #define FIP_DEPTHWISE 11.0
@@ -43,7 +43,8 @@ int64_t rnl_conv_block_scratch(const rnl_device *device, const rnl_conv_block_sh
 }
 
 /*
- * The same where half of two thirds of the products are additions (conv:fip), which a block's are not. Cycles of a Zen 5.
+ * The same where half of two thirds of the products are additions (conv:fip), which a block's are not. Cycles of a
+ * Zen 5.
  */
 static bool loses_to_fip(const rnl_device *device, const rnl_conv_block_shape *shape)
 {

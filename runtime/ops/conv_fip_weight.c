@@ -69,9 +69,7 @@ static uint32_t find_exponent(const float *column, int64_t terms)
     const uint32_t exponent = largest >> 23;
     if (exponent == 255)
         return 127;
-    return exponent < SMALLEST_EXPONENT ? SMALLEST_EXPONENT
-           : exponent > LARGEST_EXPONENT ? LARGEST_EXPONENT
-                                         : exponent;
+    return exponent < SMALLEST_EXPONENT ? SMALLEST_EXPONENT : exponent > LARGEST_EXPONENT ? LARGEST_EXPONENT : exponent;
 }
 
 /* Signs of pairs as fip_floats.clh has them: of four terms the last two are subtracted. */
@@ -102,6 +100,5 @@ void rnl_conv_fip_pack(bool transposed, size_t rank, const int64_t *shape, const
         for (int64_t lane = 0; lane < LANES; ++lane)
             finish_column(to + lane, l.terms);
     }
-    memset(target + l.panels * l.panel_stride, 0,
-           (size_t)(l.elements - l.panels * l.panel_stride) * sizeof *target);
+    memset(target + l.panels * l.panel_stride, 0, (size_t)(l.elements - l.panels * l.panel_stride) * sizeof *target);
 }

@@ -9,9 +9,9 @@
 typedef struct rnl_conv_problem {
     const rnl_view *src, *weight, *bias, *dst;
     bool transposed, depthwise, pairs, fip, strassen, index64; /* depthwise: in conv_weight.h's sense */
-    int64_t winograd;                                     /* pixels of a tile's side; 0: weights are of another form */
-    int64_t amx;                                          /* parts of a number; 0: weights are of another form */
-    int64_t batch, groups, channels, filters;             /* channels and filters of a group */
+    int64_t winograd;                         /* pixels of a tile's side; 0: weights are of another form */
+    int64_t amx;                              /* parts of a number; 0: weights are of another form */
+    int64_t batch, groups, channels, filters; /* channels and filters of a group */
     int64_t src_size[3], dst_size[3], taps[3], stride[3], dilation[3], pad[3];
     int64_t src_stride[4], dst_stride[4]; /* n, d, h, w */
     int64_t weight_stride[4];             /* tap, group, panel, zeros */

@@ -69,7 +69,8 @@ START_TEST(windows)
     if (op_small())
         return;
     run(2, 32, 33, 12, 10,
-        (conv_case){.taps = {5, 3}, .dilation = {2, 1}, .pad_begin = {4, 1}, .pad_end = {4, 1}, .chain = CONV_CHAIN_ALL});
+        (conv_case){
+            .taps = {5, 3}, .dilation = {2, 1}, .pad_begin = {4, 1}, .pad_end = {4, 1}, .chain = CONV_CHAIN_ALL});
     run(1, 32, 48, 40, 1, (conv_case){.spatial = 1});
     run(1, 16, 20, 4, 5,
         (conv_case){.spatial = 3, .size = {0, 0, 6}, .taps = {3, 2, 3}, .pad_begin = {1, 0, 1}, .pad_end = {1, 0, 1}});
@@ -176,9 +177,8 @@ static void make_valid(void)
 
 static rnl_status convolve(void)
 {
-    rnl_conv_fip_pack(false, 4, weights->view.shape,
-                      (const float *)(const void *)weights->data + weights->view.offset, NULL,
-                      (float *)(void *)packed->data + packed->view.offset);
+    rnl_conv_fip_pack(false, 4, weights->view.shape, (const float *)(const void *)weights->data + weights->view.offset,
+                      NULL, (float *)(void *)packed->data + packed->view.offset);
     return rnl_op_conv(op_list(), &params, &image->view, &weight_view, NULL, &result->view);
 }
 
@@ -202,9 +202,11 @@ static void scale_rows(int exponent_step)
 {
     for (int64_t c = 0; c < CHANNELS; ++c) {
         for (int64_t p = 0; p < PIXELS; ++p)
-            op_put(image, (const int64_t[]){0, c, 0, p}, op_float(ldexp(pixel_at(p, c), (int)(p % 7 - 3) * exponent_step)));
+            op_put(image, (const int64_t[]){0, c, 0, p},
+                   op_float(ldexp(pixel_at(p, c), (int)(p % 7 - 3) * exponent_step)));
         for (int64_t m = 0; m < FILTERS; ++m)
-            op_put(weights, (const int64_t[]){m, c, 0, 0}, op_float(ldexp(weight_at(m, c), (int)(m % 5 - 2) * exponent_step)));
+            op_put(weights, (const int64_t[]){m, c, 0, 0},
+                   op_float(ldexp(weight_at(m, c), (int)(m % 5 - 2) * exponent_step)));
     }
 }
 

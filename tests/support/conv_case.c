@@ -16,7 +16,8 @@
 #define WINOGRAD_2_GROWTH 64.0
 /* The same for Strassen's algorithm: each result is made of blocks' products that come to 18 for two channels. */
 #define STRASSEN_GROWTH 9.0
-/* And for Winograd's inner product, of factors scaled to below 2: (2 + 2)^2 for two terms, and 4 + 4 that are subtracted. */
+/* And for Winograd's inner product, of factors scaled to below 2: (2 + 2)^2 for two terms, and 4 + 4 that are
+ * subtracted. */
 #define FIP_GROWTH 12.0
 
 /* The tensors of a running case, and its result in float64. */
