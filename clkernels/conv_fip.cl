@@ -20,14 +20,15 @@
 #error "conv_fip.cl multiplies two vectors of channels at once"
 #endif
 #define R P
-// A slab: [16 terms][row][term]; then of each row its scale, what is subtracted from its sums, and its places; and whether
-// all of it is finite.
+// A slab: [16 terms][row][term]; then of each row its scale; whether all of it is finite; places of rows; and what is
+// subtracted from sums, [chunk][row]. Terms are multiplied a chunk at a time, as many as leave room in a second cache: there
+// are as many lines of weights as terms in a chunk, and two others.
 #define PIECE (R * 16)
 #define SCALES 0
-#define OWN_PRODUCTS 16
-#define IS_FINITE 32
-#define PLACES 48
-#define OTHERS (PLACES + R * PLACES_OF_ROW * 2)
+#define IS_FINITE 16
+#define PLACES 32
+#define OWN_PRODUCTS (PLACES + R * PLACES_OF_ROW * 2)
+#define OTHERS(chunks) (OWN_PRODUCTS + (chunks)*16)
 // Sums of products: [row][vector][channel].
 #define SUM (R * NB * V)
 
@@ -117,8 +118,8 @@ static inline void see_stretch(row_copy *row, __global const SRC_T *from, int ch
         own##i = fma(x * signs, SWAPPED(x), own##i);                                                                   \
     } while (0)
 // from: NULL for zeros.
-static inline void copy_stretch(row_copy *row, __global const SRC_T *from, int channels, float scale, int term,
-                                __global float *to)
+static inline void copy_part(row_copy *row, __global const SRC_T *from, int channels, float scale, int term,
+                             __global float *to)
 {
     const FLOATV signs = SIGNS;
     FLOATV own0 = row->own[0], own1 = row->own[1];
@@ -135,6 +136,21 @@ static inline void copy_stretch(row_copy *row, __global const SRC_T *from, int c
     row->own[1] = own1;
 }
 
+// The parts of a stretch that belong to one chunk each, of which `own` takes what is subtracted.
+static inline void copy_stretch(row_copy *row, __global const SRC_T *from, int channels, float scale, int term,
+                                int chunk, __global float *to, __global float *own)
+{
+    for (int done = 0; done < channels;) {
+        const int place = (term + done) % chunk, some = min(channels - done, chunk - place);
+        copy_part(row, from ? from + done : from, some, scale, term + done, to);
+        done += some;
+        if (place + some == chunk) {
+            own[(term + done) / chunk * 16 - 16] = sum_lanes(row->own[0] + row->own[1]);
+            row->own[0] = row->own[1] = 0.0f;
+        }
+    }
+}
+
 #define FOR_TAPS(STRETCH)                                                                                              \
     for (int d = 0; d < from->taps.x; d++)                                                                             \
         for (int h = 0; h < from->taps.y; h++)                                                                         \
@@ -147,7 +163,7 @@ static inline void copy_stretch(row_copy *row, __global const SRC_T *from, int c
 #define SMALLEST_EXPONENT 20
 #define LARGEST_EXPONENT 230
 
-static inline void copy_slab(const window_source *from, int first, int height, int4 dst_size, int terms,
+static inline void copy_slab(const window_source *from, int first, int height, int4 dst_size, int terms, int chunk,
                              __global float *to)
 {
     const int channels = from->src_size.w;
@@ -167,12 +183,14 @@ static inline void copy_slab(const window_source *from, int first, int height, i
         const float scale = as_float((254 - kept) << 23);
         worst = max(worst, exponent);
         if (pixel)
-            copy_stretch(&row, pixel, channels, scale, 0, to + r * 16);
+            copy_stretch(&row, pixel, channels, scale, 0, chunk, to + r * 16, of + (OWN_PRODUCTS + r));
         else {
             int term = 0;
-            FOR_TAPS(copy_stretch(&row, stretch, channels, scale, term, to + r * 16); term += channels;)
+            FOR_TAPS(copy_stretch(&row, stretch, channels, scale, term, chunk, to + r * 16, of + (OWN_PRODUCTS + r));
+                     term += channels;)
         }
-        of[OWN_PRODUCTS + r] = sum_lanes(row.own[0] + row.own[1]);
+        if (terms % chunk)
+            of[OWN_PRODUCTS + terms / chunk * 16 + r] = sum_lanes(row.own[0] + row.own[1]);
         of[SCALES + r] = as_float(kept << 23);
         at = next_pixel(at, dst_size);
     }
@@ -191,17 +209,22 @@ static inline void find_places(__global idx_t *place, int first, int height, int
 }
 
 // As multiply_fip.
-static inline void multiply_plainly(int height, __global const float *slab, __global const SRC_T *const weight[NB],
-                                    int terms, __global float *sums)
+static inline void multiply_plainly(int height, __global const float *slab, __global const float *scales,
+                                    __global const SRC_T *const weight[NB], int terms, __global float *sums)
 {
-    __global const float *of = slab + terms * R;
     for (int r = 0; r < height; r++)
         for (int j = 0; j < NB; j++) {
             FLOATV sum = 0.0f;
             for (int c = 0; c < terms; c++)
                 sum = fma((FLOATV)(slab[(c >> 4) * PIECE + r * 16 + (c & 15)]), LOADF(weight[j] + c * 16), sum);
-            STOREF(sum * (LOADF(weight[j] + (terms * 16 + 16)) * of[SCALES + r]), sums + (r * NB + j) * V);
+            STOREF(sum * (LOADF(weight[j] + (terms * 16 + 16)) * scales[r]), sums + (r * NB + j) * V);
         }
+}
+
+static inline void add_sums(int height, __global float *total, __global const float *sums)
+{
+    for (int i = 0; i < height * NB * V; i += V)
+        STOREF(LOADF(total + i) + LOADF(sums + i), total + i);
 }
 
 // Where slab i begins of a work-item whose first pixel is `first`, and whose first `tall` slabs are not short.
@@ -233,46 +256,61 @@ static inline slab_rows find_rows(int slab, int first, int tall, int pixels)
 
 // The range is blocks of NB vectors, stride.w of them a work-item, by slabs, flags.w a work-item; flags.z: pixels. own: where
 // the memory begins, floats of it for each work-item, slabs that pass by the weights together, those of a work-item that
-// are not short. weight_stride: -, -, of 16 channels. Channels in are a multiple of 16. pad.w holds a stride.
+// are not short. weight_stride: of a chunk, -, of 16 channels. Channels in are a multiple of 16. A work-item's memory: sums
+// of a slab, of all chunks of some slabs and all blocks where there are several chunks, slabs.
 WORK convolve_slabs(__global float *memory, idx4_t own, CONV_ARGUMENTS, const int grid0, const int grid1)
 {
     const int terms = src_size.w * taps.x * taps.y * taps.z, blocks = (dst_size.w + V * NB - 1) / (V * NB);
     const int first_block = grid0 * stride.w, end_block = min(first_block + stride.w, blocks);
+    const int chunk = (int)(weight_stride.x / 16) - 2, chunks = (terms + chunk - 1) / chunk;
     const int tall = (int)own.w, first_row = grid1 * slab_begins(flags.w, 0, tall);
-    const int slab_count = count_slabs(flags.w, first_row, tall, flags.z), slab_floats = terms * R + OTHERS;
+    const int slab_count = count_slabs(flags.w, first_row, tall, flags.z), slab_floats = terms * R + OTHERS(chunks);
     const window_source from = {src + src_offset, src_size, taps, stride, dilation, pad, src_stride};
     __global float *sums = memory + (own.x + (grid1 * (idx_t)((blocks + stride.w - 1) / stride.w) + grid0) * own.y);
-    __global float *slabs = sums + SUM;
+    __global float *totals = sums + SUM;
+    __global float *slabs = totals + (chunks > 1 ? (int)own.z * stride.w * SUM : 0);
     for (int slab = 0; slab < slab_count; slab += (int)own.z) {
-        const int count = min((int)own.z, slab_count - slab);
+        const int count = min((int)own.z, slab_count - slab), pace = (V * NB + count - 1) / count;
         for (int s = 0; s < count; s++) {
             const slab_rows rows = find_rows(slab + s, first_row, tall, flags.z);
             __global float *to = slabs + s * slab_floats;
-            copy_slab(&from, rows.first, rows.height, dst_size, terms, to);
+            copy_slab(&from, rows.first, rows.height, dst_size, terms, chunk, to);
             find_places((__global idx_t *)(to + (terms * R + PLACES)), rows.first, rows.height, dst_size, dst_offset,
                         dst_stride FOR_OPERANDS(PASS_STRIDES));
         }
-        for (int block = first_block; block < end_block; block++) {
-            const int m = block * (V * NB), pace = (V * NB + count - 1) / count;
-            __global const SRC_T *panel[NB];
+        for (int part = 0; part < chunks; part++) {
+            const int some = min(chunk, terms - part * chunk);
+            __global const SRC_T *lines = weight + (weight_offset + part * weight_stride.x);
+            for (int block = first_block; block < end_block; block++) {
+                const int m = block * (V * NB), last = (dst_size.w - 1) & ~(V - 1);
+                __global const SRC_T *panel[NB];
 #pragma unroll
-            for (int j = 0; j < NB; j++)
-                panel[j] = weight + (weight_offset + weight_at(min(m + j * V, (dst_size.w - 1) & ~(V - 1)), weight_stride.z));
-            // After the last one comes the first again: asking for what has no page takes long.
-            __global const SRC_T *later =
-                weight + (weight_offset +
-                          weight_at((block + 1 < end_block ? block + 1 : first_block) * (V * NB), weight_stride.z));
-            for (int s = 0; s < count; s++) {
-                const slab_rows rows = find_rows(slab + s, first_row, tall, flags.z);
-                __global const float *at = slabs + s * slab_floats;
-                __global const idx_t *place = (__global const idx_t *)(at + (terms * R + PLACES));
-                if (at[terms * R + IS_FINITE] == 0.0f)
-                    multiply_plainly(rows.height, at, panel, terms, sums);
-                else
-                    multiply_fip(rows.height, at, at + terms * R, panel, terms, sums, later + s * terms * pace, pace);
-                store_sum(dst, place, bias + bias_offset, flags.y, sums,
-                          rows.begin - rows.first, rows.height, m, 0,
-                          dst_size.w PASS_SCALARS FOR_OPERANDS(PASS_OPERAND));
+                for (int j = 0; j < NB; j++)
+                    panel[j] = lines + weight_at(min(m + j * V, last), weight_stride.z);
+                // After the last one comes the first again, of the next chunk or the first: asking for what has no page takes
+                // long.
+                __global const SRC_T *later =
+                    block + 1 < end_block
+                        ? lines + weight_at(m + V * NB, weight_stride.z)
+                        : weight + (weight_offset + weight_at(first_block * (V * NB), weight_stride.z) +
+                                    (part + 1 < chunks ? part + 1 : 0) * weight_stride.x);
+                for (int s = 0; s < count; s++) {
+                    const slab_rows rows = find_rows(slab + s, first_row, tall, flags.z);
+                    __global const float *at = slabs + s * slab_floats, *of = at + terms * R;
+                    __global float *total = totals + (s * stride.w + block - first_block) * SUM;
+                    __global float *to = part == 0 && chunks > 1 ? total : sums;
+                    if (of[IS_FINITE] == 0.0f)
+                        multiply_plainly(rows.height, at + part * chunk * R, of + SCALES, panel, some, to);
+                    else
+                        multiply_fip(rows.height, at + part * chunk * R, of + SCALES, of + (OWN_PRODUCTS + part * 16),
+                                     panel, some, to, later + s * some * pace, pace);
+                    if (part > 0)
+                        add_sums(rows.height, total, sums);
+                    if (part + 1 == chunks)
+                        store_sum(dst, (__global const idx_t *)(of + PLACES), bias + bias_offset, flags.y,
+                                  part > 0 ? total : sums, rows.begin - rows.first, rows.height, m, 0,
+                                  dst_size.w PASS_SCALARS FOR_OPERANDS(PASS_OPERAND));
+                }
             }
         }
     }

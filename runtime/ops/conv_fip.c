@@ -9,26 +9,26 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* As conv_fip.cl has them: vectors of channels, rows of a slab and of a short one, floats of a slab beside its terms.
- */
+/* As conv_fip.cl has them: vectors of channels, rows of a slab and of a short one, floats of a slab beside its terms,
+ * and those of each chunk. */
 #define VECTORS 2
 #define ROWS 12
 #define SHORT_ROWS 8
-#define OTHERS (48 + ROWS * 16)
+#define OTHERS (32 + ROWS * 16)
+#define CHUNK_OTHERS 16
 
 #define MOST_SHORT 2            /* slabs of a work-item: 16 rows are two of 8 */
-#define MANY_FLOATS (64 * 1024) /* of slabs that pass together, in a second cache with a block of weights, … */
+#define MANY_FLOATS (64 * 1024) /* of chunks that pass together, in a second cache with a block of weights, … */
 #define FEWEST_TOGETHER 4       /* … which would come from memory too often for fewer */
 
 /* What parts of the work take, in cycles of a Zen 5, which does four vectors' operations in each. */
 #define COPY_VECTOR 6.0      /* a vector of a row */
 #define COPY_ROW 45.0        /* and the rest of it */
-#define PAIR_SUM (17.3 / 24) /* a sum, a pair of terms, … */
-#define MANY_TERMS 768       /* … more where a slab leaves no room in a second cache */
-#define LATER_TERM 1.15e-4
-#define STORE_SUM 7.0  /* a sum, behind its products */
-#define BLOCK 100.0    /* a block of channels of a slab */
-#define PLAIN_SUM 1.06 /* a sum of conv:panel, a pair of terms */
+#define PAIR_SUM (17.3 / 24) /* a sum, a pair of terms */
+#define CHUNK 80.0           /* a block of a slab, a chunk of terms more */
+#define STORE_SUM 7.0        /* a sum, behind its products */
+#define BLOCK 100.0          /* a block of channels of a slab */
+#define PLAIN_SUM 1.06       /* a sum of conv:panel, a pair of terms */
 #define PLAIN_STORE 3.0
 #define GAIN 1.05 /* over plain sums, to be worth its rougher results */
 
@@ -41,12 +41,17 @@ typedef struct fip_plan {
     double cost;
 } fip_plan;
 
+static int64_t chunks_of(const fip_plan *plan)
+{
+    return rnl_divide_up(plan->terms, rnl_conv_fip_chunk(plan->terms));
+}
+
 static double slab_cost(const fip_plan *plan, int64_t rows)
 {
     const double sums = (double)(rows * VECTORS), terms = (double)plan->terms;
-    const double late = plan->terms > MANY_TERMS ? LATER_TERM * (double)(plan->terms - MANY_TERMS) : 0;
     const double copying = (double)rows * (terms / (double)plan->vector * COPY_VECTOR + COPY_ROW);
-    return copying + (double)plan->share_blocks * (sums * (terms / 2 * PAIR_SUM * (1 + late) + STORE_SUM) + BLOCK);
+    return copying + (double)plan->share_blocks *
+                         (sums * (terms / 2 * PAIR_SUM + STORE_SUM) + BLOCK + (double)(chunks_of(plan) - 1) * CHUNK);
 }
 
 static double item_cost(const fip_plan *plan)
@@ -84,12 +89,14 @@ static void choose_shares(const rnl_device *device, fip_plan *plan)
 
 static int64_t slab_floats(const fip_plan *plan)
 {
-    return plan->terms * ROWS + OTHERS;
+    return plan->terms * ROWS + OTHERS + chunks_of(plan) * CHUNK_OTHERS;
 }
 
 static int64_t item_floats(const fip_plan *plan)
 {
-    return ROWS * VECTORS * plan->vector + plan->together * slab_floats(plan);
+    const int64_t sums = ROWS * VECTORS * plan->vector;
+    const int64_t totals = chunks_of(plan) > 1 ? plan->together * plan->share_blocks * sums : 0;
+    return sums + totals + plan->together * slab_floats(plan);
 }
 
 static int64_t plan_floats(const fip_plan *plan)
@@ -111,7 +118,8 @@ static bool make_plan(const rnl_device *device, const rnl_conv_problem *problem,
     choose_shares(device, &plan);
     if (plan.cost == 0)
         return false;
-    const int64_t most = MANY_FLOATS / slab_floats(&plan), slabs = plan.tall_slabs + plan.short_slabs;
+    const int64_t most = MANY_FLOATS / (rnl_conv_fip_chunk(plan.terms) * ROWS),
+                  slabs = plan.tall_slabs + plan.short_slabs;
     plan.together = most < FEWEST_TOGETHER ? FEWEST_TOGETHER : most;
     if (plan.together > slabs)
         plan.together = slabs;

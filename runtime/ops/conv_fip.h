@@ -6,12 +6,15 @@
 #include "ops/conv_problem.h"
 
 /*
- * Where its weights lie: panel p (of RNL_CONV_PANEL filters) at p * panel_stride, [tap][channel][RNL_CONV_PANEL], then
- * what is subtracted from each filter's sums, negated, and the scale of its results. INT64_MAX where it overflows.
+ * Where its weights lie: panel p (of RNL_CONV_PANEL filters) at p * panel_stride, in it chunks of `chunk` terms, the
+ * last one of fewer, at chunk_stride, [tap and channel][RNL_CONV_PANEL]; behind each what is subtracted from each
+ * filter's sums, negated, and the scale of its results. INT64_MAX where it overflows.
  */
 typedef struct rnl_fip_layout {
-    int64_t panels, terms, panel_stride, elements;
+    int64_t panels, terms, chunk, chunks, chunk_stride, panel_stride, elements;
 } rnl_fip_layout;
+/* Terms of a chunk, of so many. */
+int64_t rnl_conv_fip_chunk(int64_t terms);
 rnl_fip_layout rnl_conv_fip_find_layout(bool transposed, size_t rank, const int64_t *shape);
 
 /* What its weights stand for: one group, a multiple of 16 channels; transposed: only as a matrix. */

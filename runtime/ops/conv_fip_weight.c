@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/memory.h"
 #include "ops/conv_fip.h"
 #include "ops/conv_weight.h"
 #include <string.h>
 
 #define LANES RNL_CONV_PANEL
-#define OTHERS 2 /* lines behind a panel's terms */
+#define OTHERS 2        /* lines behind a chunk's terms */
+#define WHOLE_TERMS 768 /* of a single chunk; … */
+#define CHUNK_TERMS 512 /* … of one of several, at most */
 
 /* Of scales, as conv_fip.cl has them. */
 #define SMALLEST_EXPONENT 20
@@ -22,12 +25,24 @@ static int64_t saturating_mul(int64_t a, int64_t b)
     return __builtin_mul_overflow(a, b, &product) ? INT64_MAX : product;
 }
 
+int64_t rnl_conv_fip_chunk(int64_t terms)
+{
+    if (terms <= WHOLE_TERMS)
+        return terms;
+    const int64_t chunks = rnl_divide_up(terms, CHUNK_TERMS);
+    return rnl_divide_up(rnl_divide_up(terms, chunks), LANES) * LANES;
+}
+
 rnl_fip_layout rnl_conv_fip_find_layout(bool transposed, size_t rank, const int64_t *shape)
 {
     const rnl_conv_layout l = rnl_conv_find_layout(transposed, 1, rank, shape);
     rnl_fip_layout fip = {.panels = l.panels, .terms = l.panel_stride / LANES};
-    fip.panel_stride = saturating_add(l.panel_stride, OTHERS * LANES);
-    fip.elements = saturating_add(l.elements, saturating_mul(l.panels, OTHERS * LANES));
+    fip.chunk = rnl_conv_fip_chunk(fip.terms);
+    fip.chunks = fip.chunk > 0 ? rnl_divide_up(fip.terms, fip.chunk) : 0;
+    fip.chunk_stride = saturating_add(saturating_mul(fip.chunk, LANES), OTHERS * LANES);
+    const int64_t others = saturating_mul(fip.chunks, OTHERS * LANES);
+    fip.panel_stride = saturating_add(l.panel_stride, others);
+    fip.elements = saturating_add(l.elements, saturating_mul(l.panels, others));
     return fip;
 }
 
@@ -57,48 +72,61 @@ static float power_of_two(uint32_t exponent)
 }
 
 /* Of a column's largest number, as scales can have it; of one that is not finite that of 1. */
-static uint32_t find_exponent(const float *column, int64_t terms)
+static uint32_t find_exponent(const rnl_fip_layout *l, const float *column)
 {
     uint32_t largest = 0;
-    for (int64_t i = 0; i < terms; ++i) {
+    for (int64_t i = 0; i < l->terms; ++i) {
         uint32_t bits;
-        memcpy(&bits, &column[i * LANES], sizeof bits);
+        memcpy(&bits, &column[i * LANES + i / l->chunk * OTHERS * LANES], sizeof bits);
         bits &= 0x7fffffff;
         largest = bits > largest ? bits : largest;
     }
     const uint32_t exponent = largest >> 23;
     if (exponent == 255)
         return 127;
-    return exponent < SMALLEST_EXPONENT ? SMALLEST_EXPONENT : exponent > LARGEST_EXPONENT ? LARGEST_EXPONENT : exponent;
+    if (exponent < SMALLEST_EXPONENT)
+        return SMALLEST_EXPONENT;
+    return exponent > LARGEST_EXPONENT ? LARGEST_EXPONENT : exponent;
 }
 
 /* Signs of pairs as fip_floats.clh has them: of four terms the last two are subtracted. */
-static void finish_column(float *column, int64_t terms)
+static void finish_column(const rnl_fip_layout *l, float *column)
 {
-    const uint32_t exponent = find_exponent(column, terms);
-    const float scale = power_of_two(254 - exponent);
-    double own = 0;
-    for (int64_t i = 0; i < terms; ++i)
-        column[i * LANES] *= scale;
-    for (int64_t i = 0; i < terms; i += 2) {
-        const double product = (double)column[i * LANES] * column[(i + 1) * LANES];
-        own += i % 4 == 0 ? product : -product;
+    const float scale = power_of_two(254 - find_exponent(l, column));
+    for (int64_t chunk = 0; chunk < l->chunks; ++chunk, column += l->chunk_stride) {
+        const int64_t left = l->terms - chunk * l->chunk, terms = left < l->chunk ? left : l->chunk;
+        double own = 0;
+        for (int64_t i = 0; i < terms; ++i)
+            column[i * LANES] *= scale;
+        for (int64_t i = 0; i < terms; i += 2) {
+            const double product = (double)column[i * LANES] * column[(i + 1) * LANES];
+            own += i % 4 == 0 ? product : -product;
+        }
+        column[terms * LANES] = (float)-own;
+        column[(terms + 1) * LANES] = 1 / scale;
     }
-    column[terms * LANES] = (float)-own;
-    column[(terms + 1) * LANES] = power_of_two(exponent);
+}
+
+/* From the last one on: each goes behind where it was. */
+static void spread_chunks(const rnl_fip_layout *l, float *panel, const float *from)
+{
+    for (int64_t chunk = l->chunks - 1; chunk >= 0; --chunk) {
+        const int64_t left = l->terms - chunk * l->chunk, terms = left < l->chunk ? left : l->chunk;
+        memmove(panel + chunk * l->chunk_stride, from + chunk * l->chunk * LANES,
+                (size_t)(terms * LANES) * sizeof *panel);
+    }
 }
 
 void rnl_conv_fip_pack(bool transposed, size_t rank, const int64_t *shape, const float *source, const double *factors,
                        float *target)
 {
     const rnl_fip_layout l = rnl_conv_fip_find_layout(transposed, rank, shape);
-    const int64_t plain = l.terms * LANES;
     rnl_conv_pack(transposed, 1, RNL_F32, rank, shape, source, factors, target);
     for (int64_t panel = l.panels - 1; panel >= 0; --panel) {
         float *to = target + panel * l.panel_stride;
-        memmove(to, target + panel * plain, (size_t)plain * sizeof *to);
+        spread_chunks(&l, to, target + panel * l.terms * LANES);
         for (int64_t lane = 0; lane < LANES; ++lane)
-            finish_column(to + lane, l.terms);
+            finish_column(&l, to + lane);
     }
     memset(target + l.panels * l.panel_stride, 0, (size_t)(l.elements - l.panels * l.panel_stride) * sizeof *target);
 }

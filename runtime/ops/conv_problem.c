@@ -162,7 +162,8 @@ static rnl_status find_weights(rnl_conv_problem *problem, const rnl_conv_params 
         layout = rnl_conv_find_pairs(params->groups, weight->rank, weight->shape);
     if (problem->fip) {
         const rnl_fip_layout fip = rnl_conv_fip_find_layout(false, weight->rank, weight->shape);
-        layout = (rnl_conv_layout){.panel_stride = fip.panel_stride, .elements = fip.elements};
+        layout = (rnl_conv_layout){
+            .tap_stride = fip.chunk_stride, .panel_stride = fip.panel_stride, .elements = fip.elements};
     }
     if (problem->strassen) {
         const rnl_strassen_layout strassen = rnl_strassen_find_layout(problem->filters, problem->channels);

@@ -7,8 +7,8 @@
  *   - no terms are summed in parts that other work-items add up, as many as leave the device busy;
  *   - a convolution is chosen as for one image, a product as for RNL_DETERMINISTIC_ROWS rows, a recurrent layer as for
  *     one row;
- *   - nothing pairs rows of different items (Strassen's algorithm), and CLBlast, whose kernels look at the rows, is
- * out;
+ *   - nothing pairs rows of different items (Strassen's algorithm) or treats them by their place (Winograd's inner
+ *     product), and CLBlast, whose kernels look at the rows, is out;
  *   - a reduction's way does not depend on how many results there are.
  *
  * What stays open to choice (tiles, shares, slabs, copies of factors) moves the same sums about in the same order; no

@@ -59,6 +59,17 @@ START_TEST(many_slabs)
 }
 END_TEST
 
+/* Terms in chunks, of which the last is shorter, and whose borders cut a tap's channels. */
+START_TEST(chunks)
+{
+    run(1, 784, 40, 3, 5, (conv_case){.bias = true, .chain = CONV_CHAIN_ALL});
+    if (op_small())
+        return;
+    run(2, 96, 70, 5, 6, (conv_case){.taps = {3, 3}, .pad_begin = {1, 1}, .pad_end = {1, 1}, .bias = true});
+    run(1, 2064, 33, 40, 5, (conv_case){.slices = true});
+}
+END_TEST
+
 START_TEST(windows)
 {
     for (int64_t i = 1; i < (op_small() ? 2 : 4); ++i) {
@@ -339,6 +350,7 @@ static void add_tests(TCase *tests)
     tcase_add_test(tests, channel_counts);
     tcase_add_test(tests, pixel_counts);
     tcase_add_test(tests, many_slabs);
+    tcase_add_test(tests, chunks);
     tcase_add_test(tests, windows);
     tcase_add_test(tests, chains);
     tcase_add_test(tests, wide_indices);
