@@ -299,11 +299,14 @@ WORK convolve_slabs(__global float *memory, idx4_t own, CONV_ARGUMENTS, const in
                     __global const float *at = slabs + s * slab_floats, *of = at + terms * R;
                     __global float *total = totals + (s * stride.w + block - first_block) * SUM;
                     __global float *to = part == 0 && chunks > 1 ? total : sums;
+                    const int ahead = s * some * pace; // which may be in the second panel
+                    __global const SRC_T *fetched =
+                        later + (ahead < some * 16 ? ahead : weight_stride.z + ahead - some * 16);
                     if (of[IS_FINITE] == 0.0f)
                         multiply_plainly(rows.height, at + part * chunk * R, of + SCALES, panel, some, to);
                     else
                         multiply_fip(rows.height, at + part * chunk * R, of + SCALES, of + (OWN_PRODUCTS + part * 16),
-                                     panel, some, to, later + s * some * pace, pace);
+                                     panel, some, to, fetched, pace);
                     if (part > 0)
                         add_sums(rows.height, total, sums);
                     if (part + 1 == chunks)

@@ -25,7 +25,7 @@
 #define COPY_VECTOR 6.0      /* a vector of a row */
 #define COPY_ROW 45.0        /* and the rest of it */
 #define PAIR_SUM (17.3 / 24) /* a sum, a pair of terms */
-#define CHUNK 80.0           /* a block of a slab, a chunk of terms more */
+#define CHUNK 900.0          /* a block of a slab, a chunk of terms more: its weights come from far */
 #define STORE_SUM 7.0        /* a sum, behind its products */
 #define BLOCK 100.0          /* a block of channels of a slab */
 #define PLAIN_SUM 1.06       /* a sum of conv:panel, a pair of terms */
@@ -144,11 +144,26 @@ bool rnl_conv_fip_applies(const rnl_device *device, const void *data)
            make_plan(device, problem, &plan) && plan_floats(&plan) <= given;
 }
 
-/* Cycles of plain sums. */
-static double direct_cost(const rnl_device *device, const fip_plan *plan)
+/* Of a window's taps along dimension i, those that read no padding, which plain sums leave out. */
+static double inside(const rnl_conv_problem *problem, size_t i)
 {
+    int64_t count = 0;
+    for (int64_t k = 0; k < problem->taps[i]; ++k) {
+        const int64_t shift = k * problem->dilation[i] - problem->pad[i], stride = problem->stride[i];
+        const int64_t first = shift < 0 ? rnl_divide_up(-shift, stride) : 0;
+        const int64_t last = shift < problem->src_size[i] ? rnl_divide_up(problem->src_size[i] - shift, stride) : 0;
+        const int64_t end = last < problem->dst_size[i] ? last : problem->dst_size[i];
+        count += end > first ? end - first : 0;
+    }
+    return (double)count / (double)(problem->dst_size[i] * problem->taps[i]);
+}
+
+/* Cycles of plain sums. */
+static double direct_cost(const rnl_device *device, const rnl_conv_problem *problem, const fip_plan *plan)
+{
+    const double part = inside(problem, 0) * inside(problem, 1) * inside(problem, 2);
     const double sums = (double)plan->pixels * (double)rnl_divide_up(plan->filters, plan->vector);
-    return sums * ((double)plan->terms / 2 * PLAIN_SUM + PLAIN_STORE) / (double)rnl_device_units(device);
+    return sums * (part * (double)plan->terms / 2 * PLAIN_SUM + PLAIN_STORE) / (double)rnl_device_units(device);
 }
 
 /* Nothing is, or all that can be is, as the user wishes. */
@@ -165,19 +180,25 @@ bool rnl_conv_fip_pays(const rnl_device *device, const void *data)
     bool all;
     if (!is_wished(&all) || !make_plan(device, data, &plan))
         return false;
-    return all || (GAIN * plan.cost < direct_cost(device, &plan) && rnl_device_gains_by_float_fip(device));
+    return all || (GAIN * plan.cost < direct_cost(device, data, &plan) && rnl_device_gains_by_float_fip(device));
 }
 
 bool rnl_conv_fip_estimate(const rnl_device *device, int64_t pixels, int64_t channels, int64_t filters,
                            double *out_cycles)
 {
-    const rnl_conv_problem problem = {
-        .batch = 1, .channels = channels, .filters = filters, .dst_size = {1, 1, pixels}, .taps = {1, 1, 1}};
+    const rnl_conv_problem problem = {.batch = 1,
+                                      .channels = channels,
+                                      .filters = filters,
+                                      .src_size = {1, 1, pixels},
+                                      .dst_size = {1, 1, pixels},
+                                      .taps = {1, 1, 1},
+                                      .stride = {1, 1, 1},
+                                      .dilation = {1, 1, 1}};
     fip_plan plan;
     bool all;
     if (!is_wished(&all) || !make_plan(device, &problem, &plan) || !rnl_device_gains_by_float_fip(device))
         return false;
-    const double direct = direct_cost(device, &plan);
+    const double direct = direct_cost(device, &problem, &plan);
     *out_cycles = channels % RNL_CONV_PANEL == 0 && GAIN * plan.cost < direct ? plan.cost : direct;
     return true;
 }
