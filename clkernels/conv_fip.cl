@@ -201,10 +201,11 @@ static inline void find_places(__global idx_t *place, int first, int height, int
                                idx4_t dst_stride FOR_OPERANDS(STRIDED_OPERAND))
 {
     pixel_place at = find_pixel(first, dst_size);
-    for (int r = 0; r < height; r++, place += PLACES_OF_ROW) {
+    for (int r = 0; r < R; r++, place += PLACES_OF_ROW) {
         place[0] = PLACE(at, dst_offset, dst_stride);
         FOR_OPERANDS(FIND_PLACE)
-        at = next_pixel(at, dst_size);
+        if (r < height - 1) // what lies behind a short slab's rows is asked for, too
+            at = next_pixel(at, dst_size);
     }
 }
 
@@ -220,6 +221,26 @@ static inline void multiply_plainly(int height, __global const float *slab, __gl
             STOREF(sum * (LOADF(weight[j] + (terms * 16 + 16)) * scales[r]), sums + (r * NB + j) * V);
         }
 }
+
+// What the next slab's results are added to is asked for while this one is multiplied: from memory it would come too late.
+// Asking for what they are stored to gains nothing.
+#if V == 16 && defined(CAN_FETCH) && OPERANDS > 0
+#define FETCH_OPERAND(i)                                                                                               \
+    if (Y##i##_STEP)                                                                                                   \
+        for (int j = 0; j < NB; j++)                                                                                   \
+            __builtin_prefetch(operand##i + (place[i + 1] + CHANNEL(m, j)));
+static inline void fetch_operands(__global const idx_t *place, int m FOR_OPERANDS(GIVEN_OPERAND))
+{
+    for (int r = 0; r < R; r++, place += PLACES_OF_ROW) {
+        FOR_OPERANDS(FETCH_OPERAND)
+    }
+}
+#define FETCH_OPERANDS                                                                                                 \
+    fetch_operands((__global const idx_t *)(slabs + ((s + 1) % count * slab_floats + terms * R + PLACES)),             \
+                   s + 1 < count ? m : m + V * NB FOR_OPERANDS(PASS_OPERAND));
+#else
+#define FETCH_OPERANDS
+#endif
 
 static inline void add_sums(int height, __global float *total, __global const float *sums)
 {
@@ -302,6 +323,7 @@ WORK convolve_slabs(__global float *memory, idx4_t own, CONV_ARGUMENTS, const in
                     const int ahead = s * some * pace; // which may be in the second panel
                     __global const SRC_T *fetched =
                         later + (ahead < some * 16 ? ahead : weight_stride.z + ahead - some * 16);
+                    FETCH_OPERANDS
                     if (of[IS_FINITE] == 0.0f)
                         multiply_plainly(rows.height, at + part * chunk * R, of + SCALES, panel, some, to);
                     else
