@@ -222,6 +222,17 @@ static inline void multiply_plainly(int height, __global const float *slab, __gl
         }
 }
 
+// of: what belongs to a slab's rows; part: the chunk's number.
+static inline void multiply(int height, __global const float *slab, __global const float *of, int part,
+                            __global const SRC_T *const weight[NB], int terms, __global float *sums,
+                            __global const SRC_T *later, int pace)
+{
+    if (of[IS_FINITE] == 0.0f)
+        multiply_plainly(height, slab, of + SCALES, weight, terms, sums);
+    else
+        multiply_fip(height, slab, of + SCALES, of + (OWN_PRODUCTS + part * 16), weight, terms, sums, later, pace);
+}
+
 // What the next slab's results are added to is asked for while this one is multiplied: from memory it would come too late.
 // Asking for what they are stored to gains nothing.
 #if V == 16 && defined(CAN_FETCH) && OPERANDS > 0
@@ -324,11 +335,7 @@ WORK convolve_slabs(__global float *memory, idx4_t own, CONV_ARGUMENTS, const in
                     __global const SRC_T *fetched =
                         later + (ahead < some * 16 ? ahead : weight_stride.z + ahead - some * 16);
                     FETCH_OPERANDS
-                    if (of[IS_FINITE] == 0.0f)
-                        multiply_plainly(rows.height, at + part * chunk * R, of + SCALES, panel, some, to);
-                    else
-                        multiply_fip(rows.height, at + part * chunk * R, of + SCALES, of + (OWN_PRODUCTS + part * 16),
-                                     panel, some, to, fetched, pace);
+                    multiply(rows.height, at + part * chunk * R, of, part, panel, some, to, fetched, pace);
                     if (part > 0)
                         add_sums(rows.height, total, sums);
                     if (part + 1 == chunks)
