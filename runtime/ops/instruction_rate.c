@@ -127,6 +127,7 @@ bool rnl_device_gains_by_fip(rnl_device *device)
 bool rnl_device_gains_by_float_fip(const rnl_device *device)
 {
     rnl_device *found = (rnl_device *)(uintptr_t)device; /* what it remembers changes nothing that it is */
-    return rnl_device_is_cpu(device) && device->vector_width == 16 &&
+    /* Assembly gains, not what compilers make of plain C. AMD's processors that have it have bfloat16, too. */
+    return rnl_device_is_cpu(device) && device->vector_width == 16 && rnl_device_runs(device, RNL_INSTRUCTION_BF16) &&
            remembered(found, &found->float_fip_gain, RNL_RATE_INNER, RNL_RATE_F32, FLOAT_FIP_GAIN);
 }

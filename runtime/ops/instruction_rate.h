@@ -20,7 +20,8 @@ RNL_API bool rnl_device_gains_by_fip(rnl_device *device);
 
 /*
  * Sums of products of float32 by clkernels/fip_floats.clh are more than 1.2 times as fast as plain ones: on processors
- * of 16 lanes that add in units beside those that multiply (Zen 5 at 1.5 times). Measured likewise, some 10 ms.
+ * of 16 lanes and bfloat16 that add in units beside those that multiply (Zen 5 at 1.5 times). Measured likewise, some
+ * 10 ms.
  */
 RNL_API bool rnl_device_gains_by_float_fip(const rnl_device *device);
 
