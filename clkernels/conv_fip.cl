@@ -159,9 +159,9 @@ static inline void copy_stretch(row_copy *row, __global const SRC_T *from, int c
                 STRETCH                                                                                                \
             }
 
-// Scales of numbers that are too small or too large for their inverses end there: these are multiplied as they are.
-#define SMALLEST_EXPONENT 20
-#define LARGEST_EXPONENT 230
+// Of scales and their inverses. What is smaller counts as that large.
+#define SMALLEST_EXPONENT 1
+#define LARGEST_EXPONENT 253
 
 static inline void copy_slab(const window_source *from, int first, int height, int4 dst_size, int terms, int chunk,
                              __global float *to)
@@ -178,7 +178,7 @@ static inline void copy_slab(const window_source *from, int first, int height, i
             see_stretch(&row, pixel, channels);
         else
             FOR_TAPS(if (stretch) see_stretch(&row, stretch, channels);)
-        const uint exponent = largest_lane(row.largest) >> 23;
+        const uint largest = largest_lane(row.largest), exponent = largest >> 23;
         const uint kept = clamp(exponent, (uint)SMALLEST_EXPONENT, (uint)LARGEST_EXPONENT);
         const float scale = as_float((254 - kept) << 23);
         worst = max(worst, exponent);
@@ -191,7 +191,7 @@ static inline void copy_slab(const window_source *from, int first, int height, i
         }
         if (terms % chunk)
             of[OWN_PRODUCTS + terms / chunk * 16 + r] = sum_lanes(row.own[0] + row.own[1]);
-        of[SCALES + r] = as_float(kept << 23);
+        of[SCALES + r] = largest ? as_float(kept << 23) : 0.0f; // zeros give zeros
         at = next_pixel(at, dst_size);
     }
     of[IS_FINITE] = worst < 255;

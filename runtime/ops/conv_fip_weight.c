@@ -10,8 +10,9 @@
 #define CHUNK_TERMS 512 /* … of one of several, at most */
 
 /* Of scales, as conv_fip.cl has them. */
-#define SMALLEST_EXPONENT 20
-#define LARGEST_EXPONENT 230
+#define SMALLEST_EXPONENT 1
+#define LARGEST_EXPONENT 253
+#define ZEROS 0 /* instead of an exponent */
 
 static int64_t saturating_add(int64_t a, int64_t b)
 {
@@ -71,7 +72,7 @@ static float power_of_two(uint32_t exponent)
     return value;
 }
 
-/* Of a column's largest number, as scales can have it; of one that is not finite that of 1. */
+/* Of a column's largest number, as scales can have it; of one that is not finite that of 1; or ZEROS. */
 static uint32_t find_exponent(const rnl_fip_layout *l, const float *column)
 {
     uint32_t largest = 0;
@@ -82,6 +83,8 @@ static uint32_t find_exponent(const rnl_fip_layout *l, const float *column)
         largest = bits > largest ? bits : largest;
     }
     const uint32_t exponent = largest >> 23;
+    if (largest == 0)
+        return ZEROS;
     if (exponent == 255)
         return 127;
     if (exponent < SMALLEST_EXPONENT)
@@ -92,7 +95,8 @@ static uint32_t find_exponent(const rnl_fip_layout *l, const float *column)
 /* Signs of pairs as fip_floats.clh has them: of four terms the last two are subtracted. */
 static void finish_column(const rnl_fip_layout *l, float *column)
 {
-    const float scale = power_of_two(254 - find_exponent(l, column));
+    const uint32_t exponent = find_exponent(l, column);
+    const float scale = exponent == ZEROS ? 1 : power_of_two(254 - exponent);
     for (int64_t chunk = 0; chunk < l->chunks; ++chunk, column += l->chunk_stride) {
         const int64_t left = l->terms - chunk * l->chunk, terms = left < l->chunk ? left : l->chunk;
         double own = 0;
@@ -103,7 +107,7 @@ static void finish_column(const rnl_fip_layout *l, float *column)
             own += i % 4 == 0 ? product : -product;
         }
         column[terms * LANES] = (float)-own;
-        column[(terms + 1) * LANES] = 1 / scale;
+        column[(terms + 1) * LANES] = exponent == ZEROS ? 0 : 1 / scale;
     }
 }
 

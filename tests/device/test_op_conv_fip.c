@@ -221,6 +221,12 @@ static void scale_rows(int exponent_step)
     }
 }
 
+/* As scales see it, whose smallest are those of normal numbers. */
+static double size_of(double largest)
+{
+    return largest > 0 ? fmax(largest, 0x1p-126) : 0;
+}
+
 /* What a result's error may be: of sums of as many terms that are as large as the largest, conv_case.c's growth. */
 static void check_result(int64_t pixel, int64_t m)
 {
@@ -230,8 +236,11 @@ static void check_result(int64_t pixel, int64_t m)
         largest_pixel = fmax(largest_pixel, fabs(pixel_at(pixel, c)));
         largest_weight = fmax(largest_weight, fabs(weight_at(m, c)));
     }
-    const double bound = 12.0 * CHANNELS * 0x1p-24 * largest_pixel * largest_weight;
-    ck_assert_double_eq_tol(result_at(pixel, m), sum, bound);
+    const double bound = 12.0 * CHANNELS * 0x1p-24 * size_of(largest_pixel) * size_of(largest_weight);
+    if (bound == 0)
+        ck_assert_double_eq(result_at(pixel, m), 0);
+    else
+        ck_assert_double_eq_tol(result_at(pixel, m), sum, fmax(bound, 0x1p-148));
 }
 
 /* Pixels and filters of all sizes get errors of their own size. */
@@ -264,9 +273,8 @@ START_TEST(extremes)
         op_run();
         for (int64_t p = 0; p < PIXELS; ++p)
             for (int64_t m = 0; m < FILTERS; ++m)
-                if ((p == 7) + (m == 5) < 2)
-                    ck_assert_msg(isfinite(result_at(p, m)), "%g", result_at(p, m));
-        check_result(8, 6);
+                if (p != 7 || m != 5) /* which may overflow */
+                    check_result(p, m);
         op_reset();
     }
 }
