@@ -174,7 +174,7 @@ rnl_status rnl_conv_prefers_fip(const rnl_device *device, const rnl_conv_params 
 {
     int64_t side;
     *out_prefers = false;
-    return src->dtype == RNL_F32 && !params->pairs &&
+    return src->dtype == RNL_F32 && !params->pairs && rnl_conv_fip_is_on(device) &&
                    rnl_conv_fip_takes(false, weight->rank, weight->shape, params->groups, weight->dtype)
                ? would_choose(device, params, src, weight, dst, FIP, out_prefers, &side)
                : RNL_OK;

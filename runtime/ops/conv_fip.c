@@ -166,21 +166,23 @@ static double direct_cost(const rnl_device *device, const rnl_conv_problem *prob
     return sums * (part * (double)plan->terms / 2 * PLAIN_SUM + PLAIN_STORE) / (double)rnl_device_units(device);
 }
 
-/* Nothing is, or all that can be is, as the user wishes. */
-static bool is_wished(bool *out_all)
+static bool is_wished(const char *what)
 {
     const char *wish = getenv("RUNNEL_FIP");
-    *out_all = wish && !strcmp(wish, "on");
-    return !rnl_is_deterministic() && !(wish && !strcmp(wish, "off"));
+    return wish && strcmp(wish, what) == 0;
+}
+
+/* Asked before anything is planned: where it gains nothing, that would be done for each convolution. */
+bool rnl_conv_fip_is_on(const rnl_device *device)
+{
+    return !rnl_is_deterministic() && !is_wished("off") && (is_wished("on") || rnl_device_gains_by_float_fip(device));
 }
 
 bool rnl_conv_fip_pays(const rnl_device *device, const void *data)
 {
     fip_plan plan;
-    bool all;
-    if (!is_wished(&all) || !make_plan(device, data, &plan))
-        return false;
-    return all || (GAIN * plan.cost < direct_cost(device, data, &plan) && rnl_device_gains_by_float_fip(device));
+    return rnl_conv_fip_is_on(device) && make_plan(device, data, &plan) &&
+           (is_wished("on") || GAIN * plan.cost < direct_cost(device, data, &plan));
 }
 
 bool rnl_conv_fip_estimate(const rnl_device *device, int64_t pixels, int64_t channels, int64_t filters,
@@ -195,8 +197,7 @@ bool rnl_conv_fip_estimate(const rnl_device *device, int64_t pixels, int64_t cha
                                       .stride = {1, 1, 1},
                                       .dilation = {1, 1, 1}};
     fip_plan plan;
-    bool all;
-    if (!is_wished(&all) || !make_plan(device, &problem, &plan) || !rnl_device_gains_by_float_fip(device))
+    if (!rnl_conv_fip_is_on(device) || !rnl_device_gains_by_float_fip(device) || !make_plan(device, &problem, &plan))
         return false;
     const double direct = direct_cost(device, &problem, &plan);
     *out_cycles = channels % RNL_CONV_PANEL == 0 && GAIN * plan.cost < direct ? plan.cost : direct;

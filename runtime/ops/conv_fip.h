@@ -19,6 +19,8 @@ rnl_fip_layout rnl_conv_fip_find_layout(bool transposed, size_t rank, const int6
 
 /* What its weights stand for: one group, a multiple of 16 channels; transposed: only as a matrix. */
 bool rnl_conv_fip_takes(bool transposed, size_t rank, const int64_t *shape, int64_t groups, rnl_dtype dtype);
+/* The device gains by it, as was measured once, or the user wishes it; never in deterministic plans. */
+bool rnl_conv_fip_is_on(const rnl_device *device);
 /* The floats of params.scratch that it wants. */
 int64_t rnl_conv_fip_scratch(const rnl_device *device, const rnl_conv_problem *problem);
 bool rnl_conv_fip_applies(const rnl_device *device, const void *problem);
