@@ -14,6 +14,17 @@ static inline bool rnl_size_add(size_t a, size_t b, size_t *out)
 {
     return !__builtin_add_overflow(a, b, out);
 }
+/* Of numbers that are not negative: INT64_MAX on overflow, which no allocation and no view check lets pass. */
+static inline int64_t rnl_saturating_mul(int64_t a, int64_t b)
+{
+    int64_t product = 0;
+    return __builtin_mul_overflow(a, b, &product) ? INT64_MAX : product;
+}
+static inline int64_t rnl_saturating_add(int64_t a, int64_t b)
+{
+    int64_t sum = 0;
+    return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
+}
 static inline size_t rnl_align_up(size_t value, size_t alignment) /* power of two; value far below SIZE_MAX */
 {
     return (value + alignment - 1) & ~(alignment - 1);

@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/memory.h"
 #include "ops/conv_amx.h"
 #include <string.h>
 
 #define HALF 16 /* filters, and pairs of channels */
 #define TILE_INTEGERS 256
 #define MOST_PARTS 3
-
-static int64_t saturating_mul(int64_t a, int64_t b)
-{
-    int64_t product = 0;
-    return __builtin_mul_overflow(a, b, &product) ? INT64_MAX : product;
-}
 
 static int64_t blocks_of(int64_t count)
 {
@@ -39,12 +34,12 @@ rnl_amx_layout rnl_amx_find_layout(int64_t parts, bool transposed, size_t rank, 
     rnl_amx_layout l = {.filters = shape[transposed ? 1 : 0], .channels = shape[transposed ? 0 : 1], .taps = 1};
     l.line = is_line(transposed, rank, shape);
     for (size_t i = 2; i < rank - l.line; ++i)
-        l.taps = saturating_mul(l.taps, shape[i]);
+        l.taps = rnl_saturating_mul(l.taps, shape[i]);
     l.blocks = blocks_of(l.filters);
     l.depth = l.line ? RNL_AMX_BLOCK : find_depth(parts, l.taps, l.channels);
     l.chunks = l.channels / l.depth + (l.channels % l.depth > 0);
-    l.block_stride = saturating_mul(saturating_mul(l.taps, l.chunks), parts * 2 * TILE_INTEGERS);
-    l.elements = saturating_mul(l.blocks, l.block_stride);
+    l.block_stride = rnl_saturating_mul(rnl_saturating_mul(l.taps, l.chunks), parts * 2 * TILE_INTEGERS);
+    l.elements = rnl_saturating_mul(l.blocks, l.block_stride);
     return l;
 }
 

@@ -14,18 +14,6 @@
 #define LARGEST_EXPONENT 253
 #define ZEROS 0 /* instead of an exponent */
 
-static int64_t saturating_add(int64_t a, int64_t b)
-{
-    int64_t sum = 0;
-    return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
-}
-
-static int64_t saturating_mul(int64_t a, int64_t b)
-{
-    int64_t product = 0;
-    return __builtin_mul_overflow(a, b, &product) ? INT64_MAX : product;
-}
-
 int64_t rnl_conv_fip_chunk(int64_t terms)
 {
     if (terms <= WHOLE_TERMS)
@@ -40,10 +28,10 @@ rnl_fip_layout rnl_conv_fip_find_layout(bool transposed, size_t rank, const int6
     rnl_fip_layout fip = {.panels = l.panels, .terms = l.panel_stride / LANES};
     fip.chunk = rnl_conv_fip_chunk(fip.terms);
     fip.chunks = fip.chunk > 0 ? rnl_divide_up(fip.terms, fip.chunk) : 0;
-    fip.chunk_stride = saturating_add(saturating_mul(fip.chunk, LANES), OTHERS * LANES);
-    const int64_t others = saturating_mul(fip.chunks, OTHERS * LANES);
-    fip.panel_stride = saturating_add(l.panel_stride, others);
-    fip.elements = saturating_add(l.elements, saturating_mul(l.panels, others));
+    fip.chunk_stride = rnl_saturating_add(rnl_saturating_mul(fip.chunk, LANES), OTHERS * LANES);
+    const int64_t others = rnl_saturating_mul(fip.chunks, OTHERS * LANES);
+    fip.panel_stride = rnl_saturating_add(l.panel_stride, others);
+    fip.elements = rnl_saturating_add(l.elements, rnl_saturating_mul(l.panels, others));
     return fip;
 }
 

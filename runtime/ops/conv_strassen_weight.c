@@ -1,22 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/memory.h"
 #include "ops/conv_strassen.h"
 #include <string.h>
 
 #define LANES RNL_CONV_PANEL
 
-static int64_t saturating_mul(int64_t a, int64_t b)
-{
-    int64_t product = 0;
-    return __builtin_mul_overflow(a, b, &product) ? INT64_MAX : product;
-}
-
 rnl_strassen_layout rnl_strassen_find_layout(int64_t filters, int64_t channels)
 {
     rnl_strassen_layout l = {.filters = filters, .channels = channels};
     l.pairs = filters / (2 * LANES) + (filters % (2 * LANES) > 0);
-    l.block_stride = saturating_mul(channels / 2, LANES);
-    l.pair_stride = saturating_mul(7, l.block_stride);
-    l.elements = saturating_mul(l.pairs, l.pair_stride);
+    l.block_stride = rnl_saturating_mul(channels / 2, LANES);
+    l.pair_stride = rnl_saturating_mul(7, l.block_stride);
+    l.elements = rnl_saturating_mul(l.pairs, l.pair_stride);
     return l;
 }
 

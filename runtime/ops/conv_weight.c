@@ -1,22 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/conv_weight.h"
+#include "base/memory.h"
 #include <string.h>
 
 #define LANES RNL_CONV_PANEL
 #define TILE 16 /* elements of a source row that are turned at once: a cache line or more of each row */
-
-/* Hostile shapes overflow; INT64_MAX then, which no allocation and no view check lets pass. */
-static int64_t saturating_mul(int64_t a, int64_t b)
-{
-    int64_t product = 0;
-    return __builtin_mul_overflow(a, b, &product) ? INT64_MAX : product;
-}
-
-static int64_t saturating_add(int64_t a, int64_t b)
-{
-    int64_t sum = 0;
-    return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
-}
 
 rnl_conv_layout rnl_conv_find_layout(bool transposed, int64_t groups, size_t rank, const int64_t *shape)
 {
@@ -24,19 +12,19 @@ rnl_conv_layout rnl_conv_find_layout(bool transposed, int64_t groups, size_t ran
     l.channels = transposed ? shape[0] / l.groups : shape[1];
     l.filters = transposed ? shape[1] : shape[0] / l.groups;
     for (size_t i = 2; i < rank; ++i)
-        l.taps = saturating_mul(l.taps, shape[i]);
+        l.taps = rnl_saturating_mul(l.taps, shape[i]);
     l.depthwise = !transposed && l.channels == 1 && l.filters == 1 && l.groups >= 4;
     if (l.depthwise) {
         l.filters = l.groups;
         l.groups = 1;
     }
-    l.panels = saturating_add(l.filters, LANES - 1) / LANES;
-    const int64_t row = saturating_mul(l.channels, LANES), panel = saturating_mul(row, l.taps);
-    l.tap_stride = l.depthwise ? saturating_mul(l.panels, LANES) : row;
+    l.panels = rnl_saturating_add(l.filters, LANES - 1) / LANES;
+    const int64_t row = rnl_saturating_mul(l.channels, LANES), panel = rnl_saturating_mul(row, l.taps);
+    l.tap_stride = l.depthwise ? rnl_saturating_mul(l.panels, LANES) : row;
     l.panel_stride = l.depthwise ? LANES : panel;
-    l.group_stride = l.depthwise ? 1 : saturating_mul(panel, l.panels);
-    l.zeros_at = saturating_mul(saturating_mul(panel, l.panels), l.groups);
-    l.elements = saturating_add(l.zeros_at, l.channels > RNL_CONV_ZEROS ? l.channels : RNL_CONV_ZEROS);
+    l.group_stride = l.depthwise ? 1 : rnl_saturating_mul(panel, l.panels);
+    l.zeros_at = rnl_saturating_mul(rnl_saturating_mul(panel, l.panels), l.groups);
+    l.elements = rnl_saturating_add(l.zeros_at, l.channels > RNL_CONV_ZEROS ? l.channels : RNL_CONV_ZEROS);
     return l;
 }
 

@@ -1,29 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/memory.h"
 #include "ops/conv_winograd.h"
 #include <string.h>
 
 #define LANES RNL_CONV_PANEL
 
-static int64_t saturating_mul(int64_t a, int64_t b)
-{
-    int64_t product = 0;
-    return __builtin_mul_overflow(a, b, &product) ? INT64_MAX : product;
-}
-
-static int64_t saturating_add(int64_t a, int64_t b)
-{
-    int64_t sum = 0;
-    return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
-}
-
 rnl_winograd_layout rnl_winograd_find_layout(int64_t side, const int64_t shape[4])
 {
-    rnl_winograd_layout l = {.panels = saturating_add(shape[0], LANES - 1) / LANES};
-    l.padded_channels = saturating_mul(saturating_add(shape[1], LANES - 1) / LANES, LANES);
-    l.transform_stride = saturating_mul(l.padded_channels, LANES);
-    l.panel_stride = saturating_mul((side + 2) * (side + 2), l.transform_stride);
-    l.zeros_at = saturating_mul(l.panels, l.panel_stride);
-    l.elements = saturating_add(l.zeros_at, saturating_add(l.padded_channels, RNL_CONV_ZEROS));
+    rnl_winograd_layout l = {.panels = rnl_saturating_add(shape[0], LANES - 1) / LANES};
+    l.padded_channels = rnl_saturating_mul(rnl_saturating_add(shape[1], LANES - 1) / LANES, LANES);
+    l.transform_stride = rnl_saturating_mul(l.padded_channels, LANES);
+    l.panel_stride = rnl_saturating_mul((side + 2) * (side + 2), l.transform_stride);
+    l.zeros_at = rnl_saturating_mul(l.panels, l.panel_stride);
+    l.elements = rnl_saturating_add(l.zeros_at, rnl_saturating_add(l.padded_channels, RNL_CONV_ZEROS));
     return l;
 }
 

@@ -14,12 +14,6 @@ static const struct {
     int64_t vector, rows, count;
 } tiles[] = {{16, 8, 3}, {8, 6, 2}, {4, 6, 2}};
 
-static int64_t saturating_mul(int64_t a, int64_t b)
-{
-    int64_t product = 0;
-    return __builtin_mul_overflow(a, b, &product) ? INT64_MAX : product;
-}
-
 static bool is_one_matrix(const rnl_view *b)
 {
     for (size_t i = 0; i + 2 < b->rank; ++i)
@@ -45,8 +39,8 @@ bool rnl_strassen_form_of(const rnl_device *device, const rnl_view *b, rnl_stras
     form.chunks = rnl_divide_up(k, form.parts * MOST_TERMS);
     form.part_terms = rnl_divide_up(rnl_divide_up(k, form.parts * form.chunks), form.vector) * form.vector;
     form.blocks = rnl_divide_up(n, form.parts * form.count * form.vector);
-    form.floats = saturating_mul(form.blocks * form.chunks * form.products,
-                                 rnl_strassen_block(form.part_terms * form.count * form.vector));
+    form.floats = rnl_saturating_mul(form.blocks * form.chunks * form.products,
+                                     rnl_strassen_block(form.part_terms * form.count * form.vector));
     if (form.floats > INT64_MAX / 16)
         return false;
     *out_form = form;
