@@ -16,8 +16,8 @@
 //   P     pixels of a tile, up to 16
 //   FLAT  with VNNI, of few steps: where all taps of a tile are inside the image, they go as one
 //   SUM   to each result another quantised tensor is added, and the sum quantised, as qmap.cl's OP_ADD does
-// check: -DT_A=U8 -DP=14
-// check: -DT_A=U8 -DP=14 -DFLAT
+// check: -DT_A=U8 -DP=7
+// check: -DT_A=U8 -DP=7 -DFLAT
 // check: -DT_A=I8 -DP=4 -DSUM
 // check: -DT_A=U8 -DP=6 -DMADD=8
 // check: -DT_A=U8 -DP=6 -DMADD=8 -DFOURS
@@ -76,28 +76,25 @@
 // Of a block of channels, behind the sums of its panel.
 #define WEIGHTS(block) (panels + ((block) * BLOCK / PANEL * panel_ints + PANEL + (block) * BLOCK % PANEL))
 
-// A tile whose results are still to be stored: with vpdpbusd while the next tile's products are added up, which leave a core
-// instructions for it.
+// Where a tile's results go and what they are added to, and what scales its block of channels. With vpdpbusd they are stored
+// from the registers that they are in while the next tile's products are added up, which leave a core instructions for it.
 typedef struct late_tile {
-    uint16 sum[P * NB];
     ulong result[W], addend[W]; // as a run's, of the block's first channel
-    const float *scale;         // of its channels
-    int next, end;              // pixels
+    const float *scale;         // of its channels; NULL: there is none
 } late_tile;
 
-INLINE void store_late(const late_tile *late, int p, tile_end *end)
+INLINE void store_vector(const late_tile *late, const uint16 sum[P * NB], int i, tile_end *end)
 {
     USE_HERE(*end);
-#pragma unroll
-    for (int j = 0; j < NB; j++)
-        store_whole((__global uchar *)(late->result[p] + j * W), late->sum[p * NB + j], vload16(j, late->scale),
-                    end PASS_ADDENDS_AT(late->addend[p] + j * W));
+    store_whole((__global uchar *)(late->result[i / NB] + i % NB * W), sum[i], vload16(i % NB, late->scale),
+                end PASS_ADDENDS_AT(late->addend[i / NB] + i % NB * W));
 }
 
-static inline void store_all_late(late_tile *late, tile_end *end)
+INLINE void store_tile(const late_tile *late, const uint16 sum[P * NB], tile_end *end)
 {
-    for (; late->next < late->end; late->next++)
-        store_late(late, late->next, end);
+#pragma unroll
+    for (int i = 0; i < P * NB; i++)
+        store_vector(late, sum, i, end);
 }
 
 #ifdef MADD
@@ -151,8 +148,9 @@ static inline void accumulate(madd_uints *sums, const run_pixels *runs, int run_
 }
 #else
 // The bytes of four channels of a pixel in all lanes of x. A pixel is `steps` times `step` bytes, up to 4 times, behind another:
-// processors add that up as they read, so that 14 pixels take five registers. Compilers take one for each, or read some from
-// memory, where ends of late tiles have little room for it.
+// processors add that up as they read, so that 7 pixels take four registers. Compilers take one for each, or read some from
+// memory, where ends of late tiles have little room for it; and some vbroadcastss, for which a Zen 4 has the units that
+// multiply and add.
 #ifdef VNNI
 typedef struct any_bytes { // of src, which nobody writes meanwhile
     uchar bytes[4 * MAX_CHANNELS];
@@ -192,64 +190,78 @@ INLINE void add_even_step(uint16 sum[P * NB], __global const uchar *const fifth[
 }
 
 // … or each such that far behind `pixel`.
-INLINE void add_step(uint16 sum[P * NB], __global const uchar *const pixel[P], int c, __global const int *weight)
+INLINE void add_step(uint16 sum[P * NB], __global const uchar *const pixel[P], long place, __global const int *weight)
 {
     const uint16 y0 = as_uint16(vload16(0, weight)), y1 = as_uint16(vload16(1, weight));
 #pragma unroll
     for (int p = 0; p < P; p++) {
-        const uint16 x = (uint16)(as_uint(vload4(c, pixel[p])) ^ FLIP);
+        uint16 x;
+        SPREAD(x, pixel[p] + place, 0, 0, 0);
+        x ^= (uint16)(FLIP);
         ADD_PRODUCTS(sum[p * NB], x, y0);
         ADD_PRODUCTS(sum[p * NB + 1], x, y1);
     }
 }
 
-// The products of a tap, while a late tile is stored, a pixel at each step: 28 products with two a cycle take 14 cycles, and 2
-// more with a pixel's results, 6 with those that are added to others (a Zen 5; behind the products 5 and 10). The rest of a
-// late tile is stored behind the taps. Each four of channels asks for `pace` bytes from `next` on.
 #ifdef CAN_FETCH
 #define FETCH(address) __builtin_prefetch(address, 0, 2)
 #else
 #define FETCH(address) (void)(address)
 #endif
-INLINE void add_even_tap(uint16 sum[P * NB], const run_pixels *run, int tap, __global const int *weight,
-                         __global const uchar *next, int pace, late_tile *late, tile_end *end)
+
+// sum[pixel][vector] += the products of a tap's fours of channels, from `first` on, and the weights. Each asks for `pace`
+// bytes from `next` on.
+INLINE void add_tap(uint16 sum[P * NB], const run_pixels *run, int tap, int first, __global const int *weight,
+                    __global const uchar *next, int pace)
 {
-    const int some = min(late->end - late->next, run->fours), first = late->next;
-    const long step = run->step[tap], thrice = 3 * step;
-    __global const uchar *fifth[FIFTHS];
-    for (int i = 0; i < FIFTHS; i++)
-        fifth[i] = (__global const uchar *)run->address[tap * W + i * 5];
-    for (int c = 0; c < some; c++) {
-        FETCH(next + c * pace);
-        add_even_step(sum, fifth, PLACE(c), step, thrice, weight + c * PANEL);
-        store_late(late, first + c, end);
+    if (run->step[tap] != UNEVEN) {
+        const long step = run->step[tap], thrice = 3 * step;
+        __global const uchar *fifth[FIFTHS];
+        for (int i = 0; i < FIFTHS; i++)
+            fifth[i] = (__global const uchar *)run->address[tap * W + i * 5];
+        for (int c = first; c < run->fours; c++) {
+            FETCH(next + c * pace);
+            add_even_step(sum, fifth, PLACE(c), step, thrice, weight + c * PANEL);
+        }
+        return;
     }
-    for (int c = some; c < run->fours; c++) {
+    __global const uchar *pixel[P];
+#pragma unroll
+    for (int p = 0; p < P; p++)
+        pixel[p] = (__global const uchar *)run->address[tap * W + p];
+    for (int c = first; c < run->fours; c++) {
         FETCH(next + c * pace);
-        add_even_step(sum, fifth, PLACE(c), step, thrice, weight + c * PANEL);
+        add_step(sum, pixel, PLACE(c), weight + c * PANEL);
     }
-    late->next += some;
 }
 
-// sum[pixel][vector] += the products of a run and the weights.
-static inline void accumulate(uint16 sum[P * NB], const run_pixels *run, __global const int *weight,
-                              __global const uchar *next, int pace, late_tile *late, tile_end *end)
+// sum[pixel][vector] += the products of a run and the weights, while the late tile is stored, a vector at each of the first
+// steps: 14 products take a Zen 4 14 cycles, and with a vector's results 15, or 17 where these are added to others.
+INLINE void accumulate(uint16 sum[P * NB], const run_pixels *run, __global const int *weight, __global const uchar *next,
+                       int pace, const late_tile *late, const uint16 late_sum[P * NB], tile_end *end)
 {
-    for (int tap = 0; tap < run->taps; tap++, weight += run->fours * PANEL, next += run->fours * pace) {
-        if (run->step[tap] != UNEVEN) {
-            add_even_tap(sum, run, tap, weight, next, pace, late, end);
-            continue;
-        }
-        __global const uchar *pixel[P];
+    int first = 0;
+    if (late->scale && run->taps > 0 && run->step[0] != UNEVEN && run->fours >= P * NB) {
+        const int before = run->number[0] * run->fours;
+        __global const int *first_weight = weight + before * PANEL;
+        __global const uchar *first_next = next + before * pace;
+        const long step = run->step[0], thrice = 3 * step;
+        __global const uchar *fifth[FIFTHS];
+        for (int i = 0; i < FIFTHS; i++)
+            fifth[i] = (__global const uchar *)run->address[i * 5];
 #pragma unroll
-        for (int p = 0; p < P; p++)
-            pixel[p] = (__global const uchar *)run->address[tap * W + p];
-        for (int c = 0; c < run->fours; c++) {
-            FETCH(next + c * pace);
-            add_step(sum, pixel, c, weight + c * PANEL);
+        for (int c = 0; c < P * NB; c++) {
+            FETCH(first_next + c * pace);
+            add_even_step(sum, fifth, PLACE(c), step, thrice, first_weight + c * PANEL);
+            store_vector(late, late_sum, c, end);
         }
+        first = P * NB;
+    } else if (late->scale)
+        store_tile(late, late_sum, end);
+    for (int tap = 0; tap < run->taps; tap++, first = 0) {
+        const int before = run->number[tap] * run->fours;
+        add_tap(sum, run, tap, first, weight + before * PANEL, next + before * pace, pace);
     }
-    store_all_late(late, end);
 }
 #endif
 
@@ -259,41 +271,58 @@ typedef struct item_channels {
     float scale[MAX_BLOCKS * BLOCK];
 } item_channels;
 
+// Of channels from `first` to `end`; zero: src's zero point as it is multiplied.
+static inline void find_channels(item_channels *of, KERNEL_ARGUMENTS, int4 dst_size, int8 flags, int first, int end, uint zero)
+{
+    __global const int *panels = weight + weight_offset;
+    const float dst_scale_of = SCALE(dst_scale, HAS_DST_SCALE), all_scale = SCALE(a_scale, HAS_A_SCALE);
+    for (int c = first, i = 0; c < end; c += W, i++) {
+        const int left = dst_size.w - c;
+        const uint16 from = HAS(HAS_BIAS) ? as_uint16(LOAD_CHANNELS(bias, flags.s5)) : (uint16)(0);
+        const float16 scale = HAS(HAS_B_SCALE) ? as_float16(LOAD_CHANNELS(b_scale, flags.s6)) : (float16)(1.0f);
+        const uint16 sums = as_uint16(vload16(0, panels + (c / PANEL * flags.s7 + c % PANEL)));
+        vstore16(as_int16(from - (uint16)(zero) * sums), i, of->added);
+        vstore16((float16)(all_scale) * scale / (float16)(dst_scale_of), i, of->scale);
+    }
+}
+
 // Where a work-item is: its run and how many it has, the blocks of each work-item, and all blocks.
 typedef struct item_place {
     int run, runs, item_blocks, blocks;
 } item_place;
 
-// The results of a block of channels from `channel` on, of which `count` are there: whole blocks are stored late.
-static inline void store_block(late_tile *late, const uint16 sum[P * NB], const run_pixels *run, const float *scale,
-                               const tile_end *end, int channel, int count)
+// Where a tile's results of a block of channels from `channel` on go.
+static inline void place_tile(late_tile *late, const run_pixels *run, int channel, const float *scale)
 {
-#pragma unroll
-    for (int i = 0; i < P * NB; i++)
-        late->sum[i] = sum[i];
     vstore16(vload16(0, run->result) + (ulong16)((ulong)channel), 0, late->result);
 #ifdef SUM
     vstore16(vload16(0, run->addend) + (ulong16)((ulong)channel), 0, late->addend);
 #endif
     late->scale = scale;
-    late->next = run->begin;
-    late->end = run->end;
-    if (count >= NB * W)
-        return;
-    for (; late->next < late->end; late->next++)
-        for (int p = late->next, j = 0; j < NB && j * W < count; j++)
-            store_channels((__global uchar *)(late->result[p] + j * W), late->sum[p * NB + j], vload16(j, scale), end,
+}
+
+static inline bool is_whole(const run_pixels *run, int channels)
+{
+    return run->begin == 0 && run->end == P && channels >= BLOCK;
+}
+
+// The results of some of a tile's pixels, or of some of the channels of its block: `count` of them.
+static __attribute__((noinline)) void store_part(const late_tile *late, const uint16 *sum, const run_pixels *run, int count,
+                                                 const tile_end *end)
+{
+    for (int p = run->begin; p < run->end; p++)
+        for (int j = 0; j < NB && j * W < count; j++)
+            store_channels((__global uchar *)(late->result[p] + j * W), sum[p * NB + j], vload16(j, late->scale), end,
                            count - j * W PASS_ADDENDS_AT(late->addend[p] + j * W));
 }
 
+#ifdef MADD
 // The results of some runs, of some blocks of channels.
-static inline void compute_blocks(const run_pixels *runs, int run_count, const item_place *place,
-                                  const item_channels *of, tile_end *end, __global const int *panels, int panel_ints,
-                                  int first_block, int end_block, int channels, late_tile *late)
+static inline void compute_blocks(const run_pixels *runs, int run_count, const item_channels *of, tile_end *end,
+                                  __global const int *panels, int panel_ints, int first_block, int end_block,
+                                  int channels)
 {
     const int blocks = end_block - first_block;
-    (void)place;
-#ifdef MADD
     madd_uints sums[RUNS * MAX_BLOCKS * MADD_SUMS];
     for (int i = 0; i < run_count; i++)
         for (int j = 0; j < blocks * NB; j++)
@@ -301,67 +330,84 @@ static inline void compute_blocks(const run_pixels *runs, int run_count, const i
                 split_sum(sums + ((i * blocks + j / NB) * MADD_SUMS + (p * NB + j % NB) * MADD_HALVES),
                           as_uint16(vload16(j, of->added)));
     accumulate(sums, runs, run_count, panels, first_block, end_block, panel_ints);
-#endif
+    for (int block = 0; block < blocks; block++)
+        for (int i = 0; i < run_count; i++) {
+            const int channel = (first_block + block) * BLOCK;
+            uint16 sum[P * NB];
+            late_tile late;
+            join_sums(sum, sums + (i * blocks + block) * MADD_SUMS);
+            place_tile(&late, &runs[i], channel, of->scale + block * BLOCK);
+            if (is_whole(&runs[i], channels - channel))
+                store_tile(&late, sum, end);
+            else
+                store_part(&late, sum, &runs[i], channels - channel, end);
+        }
+}
+#else
+// The results of a run, of some blocks of channels. late_sum: those of the late tile, if there is one, before and after.
+INLINE void compute_blocks(const run_pixels *run, const item_place *place, const item_channels *of, tile_end *end,
+                           __global const int *panels, int panel_ints, int first_block, int end_block, int channels,
+                           late_tile *late, uint16 late_sum[P * NB])
+{
+    const int blocks = end_block - first_block, steps = run->taps * run->fours;
     for (int block = 0; block < blocks; block++) {
         const int channel = (first_block + block) * BLOCK;
-        for (int i = 0; i < run_count; i++) {
-            uint16 sum[P * NB];
-#ifdef MADD
-            join_sums(sum, sums + (i * blocks + block) * MADD_SUMS);
-            store_all_late(late, end);
-#else
+        uint16 sum[P * NB];
 #pragma unroll
-            for (int j = 0; j < NB; j++) {
-                const uint16 added = as_uint16(vload16(block * NB + j, of->added));
+        for (int j = 0; j < NB; j++) {
+            const uint16 added = as_uint16(vload16(block * NB + j, of->added));
 #pragma unroll
-                for (int p = 0; p < P; p++)
-                    sum[p * NB + j] = added;
-            }
-            const int steps = runs->taps * runs->fours;
-            // The weights that the next blocks' items begin with come from far: each of the item's runs asks for a part of them.
-            const bool last = first_block + block + place->item_blocks >= place->blocks;
-            const int bytes = PANEL * (int)sizeof(int), pace = last ? 0 : (bytes + place->runs - 1) / place->runs;
-            __global const int *next = WEIGHTS(first_block + block + (last ? 0 : place->item_blocks));
-            accumulate(sum, runs, WEIGHTS(first_block + block),
-                       (__global const uchar *)next + min(place->run * pace, bytes - pace) * steps, pace, late, end);
-#endif
-            store_block(late, sum, &runs[i], of->scale + block * BLOCK, end, channel, channels - channel);
+            for (int p = 0; p < P; p++)
+                sum[p * NB + j] = added;
+        }
+        // The weights that the next blocks' items begin with come from far: each of the item's runs asks for a part of them.
+        const bool last = first_block + block + place->item_blocks >= place->blocks;
+        const int bytes = PANEL * (int)sizeof(int), pace = last ? 0 : (bytes + place->runs - 1) / place->runs;
+        __global const int *next = WEIGHTS(first_block + block + (last ? 0 : place->item_blocks));
+        accumulate(sum, run, WEIGHTS(first_block + block),
+                   (__global const uchar *)next + min(place->run * pace, bytes - pace) * steps, pace, late, late_sum, end);
+        place_tile(late, run, channel, of->scale + block * BLOCK);
+        if (is_whole(run, channels - channel)) {
+#pragma unroll
+            for (int i = 0; i < P * NB; i++)
+                late_sum[i] = sum[i];
+        } else {
+            uint16 all[P * NB];
+#pragma unroll
+            for (int i = 0; i < P * NB; i++)
+                all[i] = sum[i];
+            store_part(late, all, run, channels - channel, end);
+            late->scale = 0;
         }
     }
 }
+#endif
 
 // dst_size and src_size are (depth, rows, columns, channels), taps, stride, dilation and pad (depth, rows, columns, …),
 // and strides (image, depth, row, column). flags: see above; pixels; runs of P pixels, and blocks of channels, of a
 // work-item; 0; strides of bias and b_scale; integers of a panel of weights. The range is runs by blocks, with vpdpbusd blocks by
 // runs: a thread's work-items in a row then have the same runs, and the next blocks are what it asks for.
+#ifdef VNNI
+#define GRID_OF_RUNS grid1
+#define GRID_OF_BLOCKS grid0
+#else
+#define GRID_OF_RUNS grid0
+#define GRID_OF_BLOCKS grid1
+#endif
 WORK convolve(KERNEL_ARGUMENTS SUM_ARGUMENTS SIZE_ARGUMENTS, const int grid0, const int grid1)
 {
-#ifdef VNNI
-    const int first_run = grid1 * flags.s2, first_block = grid0 * flags.s3;
-#else
-    const int first_run = grid0 * flags.s2, first_block = grid1 * flags.s3;
-#endif
+    const int first_run = GRID_OF_RUNS * flags.s2, first_block = GRID_OF_BLOCKS * flags.s3;
     const int end_run = min(first_run + flags.s2, (flags.s1 + P - 1) / P);
     if (taps.x * taps.y * taps.z * stride.x * stride.y * stride.z == 1 && (pad.x | pad.y | pad.z) == 0 &&
         IS_ONE_ROW(dst_size, dst_stride) && IS_ONE_ROW(dst_size, src_stride) && IS_ONE_ROW(dst_size, addend_stride))
         dst_size.xyz = src_size.xyz = (int3)(1, 1, flags.s1);
     item_place place = {0, end_run - first_run, flags.s3, (dst_size.w + BLOCK - 1) / BLOCK};
     const int end_block = min(first_block + flags.s3, place.blocks);
-    __global const int *panels = weight + weight_offset;
-    const int panel_ints = flags.s7;
     const uint zero_of_a = (uint)((HAS(HAS_ZA) ? za[za_offset] : 0) ^ (FLIP & 255u));
-    const float dst_scale_of = SCALE(dst_scale, HAS_DST_SCALE), all_scale = SCALE(a_scale, HAS_A_SCALE);
     tile_end end;
     FIND_END
     item_channels of;
-    for (int c = first_block * BLOCK, i = 0; c < end_block * BLOCK; c += W, i++) {
-        const int left = dst_size.w - c;
-        const uint16 from = HAS(HAS_BIAS) ? as_uint16(LOAD_CHANNELS(bias, flags.s5)) : (uint16)(0);
-        const float16 scale = HAS(HAS_B_SCALE) ? as_float16(LOAD_CHANNELS(b_scale, flags.s6)) : (float16)(1.0f);
-        const uint16 sums = as_uint16(vload16(0, panels + (c / PANEL * panel_ints + c % PANEL)));
-        vstore16(as_int16(from - (uint16)(zero_of_a) * sums), i, of.added);
-        vstore16((float16)(all_scale) * scale / (float16)(dst_scale_of), i, of.scale);
-    }
+    find_channels(&of, PASS_KERNEL, dst_size, flags, first_block * BLOCK, end_block * BLOCK, zero_of_a);
     uint padding[MAX_CHANNELS / 4]; // as src has it
     for (int c = 0; c < src_size.w / 4; c++)
         padding[c] = (zero_of_a ^ (FLIP & 255u)) * 0x01010101u;
@@ -373,9 +419,17 @@ WORK convolve(KERNEL_ARGUMENTS SUM_ARGUMENTS SIZE_ARGUMENTS, const int grid0, co
 #else
     const ulong addends = 0;
 #endif
-    late_tile late = {.next = 0, .end = 0};
+#ifdef MADD
+    const bool skips = false; // runs that share widened weights have as many taps
+#else
+    const bool skips = zero_of_a == 0; // padding adds nothing
+    late_tile late = {.scale = 0};
+    uint16 late_sum[P * NB];
+#pragma unroll
+    for (int i = 0; i < P * NB; i++)
+        late_sum[i] = 0;
+#endif
     for (int i = first_run; i < end_run; i += RUNS) {
-        place.run = i - first_run;
         run_pixels runs[RUNS];
         const int run_count = min(end_run - i, RUNS);
         for (int j = 0; j < run_count; j++) {
@@ -384,12 +438,20 @@ WORK convolve(KERNEL_ARGUMENTS SUM_ARGUMENTS SIZE_ARGUMENTS, const int grid0, co
             runs[j].begin = (i + j) * P - first;
             runs[j].end = min(P, flags.s1 - first);
             find_run(&runs[j], &inside, first, (ulong)(dst + dst_offset), (ulong)(src + src_offset), addends, (ulong)padding,
-                     dst_size, src_size, taps, stride, dilation, pad, dst_stride, src_stride, addend_stride);
+                     skips, dst_size, src_size, taps, stride, dilation, pad, dst_stride, src_stride, addend_stride);
         }
-        compute_blocks(runs, run_count, &place, &of, &end, panels, panel_ints, first_block, end_block, dst_size.w,
-                       &late);
+#ifdef MADD
+        compute_blocks(runs, run_count, &of, &end, weight + weight_offset, flags.s7, first_block, end_block, dst_size.w);
+#else
+        place.run = i - first_run;
+        compute_blocks(runs, &place, &of, &end, weight + weight_offset, flags.s7, first_block, end_block, dst_size.w, &late,
+                       late_sum);
+#endif
     }
-    store_all_late(&late, &end);
+#ifndef MADD
+    if (late.scale)
+        store_tile(&late, late_sum, &end);
+#endif
 }
 
 NOT_VECTORIZED __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void

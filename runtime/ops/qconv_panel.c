@@ -8,7 +8,7 @@
 #include "ops/qgemm_pack.h"
 
 #define MAX_BLOCKS 16          /* of a work-item, as in qconv_panel.cl */
-#define MOST_PIXELS 14         /* of a tile: its sums, a row of weights and a pixel fill 32 registers */
+#define MOST_PIXELS 7          /* of a tile: its sums and those of the one before leave registers for a step */
 #define NEAR_BYTES (384 << 10) /* of weights that a work-item reads for each tile: they stay in a core's cache */
 #define FAR_BYTES (64 << 10)   /* the same where the next ones are asked for meanwhile: the first ones come from far */
 #define ITEMS 32               /* of a unit */
@@ -16,7 +16,7 @@
 #define SHORT_TAP 16           /* … where that is worth a program of its own: steps of a row of taps */
 #define FIP_RUNS 5             /* that share widened weights, as in qconv_panel.cl */
 
-/* Images of 7 x 7 leave (almost) none over with fewer pixels a tile. */
+/* Fewer pixels a tile where those leave fewer over. */
 static int64_t pixels_of_tile(int64_t most, int64_t fewer, int64_t pixels)
 {
     const int64_t wide = rnl_divide_up(pixels, most) * most, narrow = rnl_divide_up(pixels, fewer) * fewer;
@@ -67,7 +67,7 @@ static vectors vectors_of(rnl_device *device, int64_t pixels)
     if (v.fip)
         return v;
     v.channels /= halves ? 2 : 1;
-    v.pixels = halves ? pixels_of_tile(6, 5, pixels) : pixels_of_tile(MOST_PIXELS, 10, pixels);
+    v.pixels = halves ? pixels_of_tile(6, 5, pixels) : pixels_of_tile(MOST_PIXELS, 5, pixels);
     return v;
 }
 
