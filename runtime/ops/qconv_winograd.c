@@ -11,6 +11,7 @@
 #include <string.h>
 
 #define MAX_CHANNELS 1024 /* as in qconv_winograd.cl */
+#define LINE 64           /* bytes of a cache's, and of registers that should not lie across two */
 
 /*
  * Ways to go, by the instruction that multiplies, as in qconv_winograd.cl. Costs are in cycles, or, of vpdpwssd, in
@@ -117,6 +118,7 @@ static bool make_plan(const rnl_device *device, const rnl_qconv_problem *problem
                                     0, 0, shares_cost, &in_form, &plan.cost);
     plan.together = together_of(&plan.shares, problem, form);
     plan.item_bytes = MAX_CHANNELS + plan.together * group_bytes(problem, form);
+    plan.item_bytes = rnl_divide_up(plan.item_bytes, LINE) * LINE;
     *out_plan = plan;
     int64_t bytes;
     return !__builtin_mul_overflow(plan.shares.row_items * plan.shares.block_items, plan.item_bytes, &bytes) &&
