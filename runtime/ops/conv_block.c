@@ -24,8 +24,6 @@
 #define DEPTHWISE_PRODUCTS 7.2 /* of a convolution of its own */
 #define LAUNCH_CYCLES 10000.0
 #define FEW_PIXELS 256 /* fewer choose as so many do: few programs for all sizes of a model */
-#define FIP_BLOCK_PRODUCTS 28.0
-#define FIP_BLOCK_DEPTHWISE 14.0
 #define FIP_DEPTHWISE 11.0
 #define FIP_BETWEEN 2.0 /* floats written and read again */
 #define FIP_LAUNCH 5000.0
@@ -42,16 +40,21 @@ int64_t rnl_conv_block_scratch(const rnl_device *device, const rnl_conv_block_sh
     return rnl_conv_block_make_plan(device, shape, &plan) ? plan.parts * plan.items * plan.own_floats : 0;
 }
 
-/*
- * The same where half of two thirds of the products are additions (conv:fip), which a block's are not. Cycles of a
- * Zen 5.
- */
+/* A block's products and sums of depthwise taps in a cycle: of a Zen 5, and of a Zen 4. */
+typedef struct block_speed {
+    double products, depthwise;
+} block_speed;
+
+static const block_speed swift_speed = {28, 14}, slow_speed = {15, 11};
+
+/* The same where half of two thirds of the products are additions (conv:fip), which a block's are not. In cycles. */
 static bool loses_to_fip(const rnl_device *device, const rnl_conv_block_shape *shape)
 {
     const double images = (double)rnl_count_to_choose_by(shape->batch, 1), units = (double)rnl_device_units(device);
     const double before = images * (double)(shape->src_size[0] * shape->src_size[1]) * (double)shape->hidden,
                  behind = images * (double)(shape->dst_size[0] * shape->dst_size[1]) * (double)shape->hidden;
     const double sums = behind * (double)(shape->taps * shape->taps);
+    const block_speed *speed = rnl_processor_is_swift() ? &swift_speed : &slow_speed;
     double products = 0, between = 0, cycles, apart = 0;
     if (shape->pairs)
         return false;
@@ -72,7 +75,7 @@ static bool loses_to_fip(const rnl_device *device, const rnl_conv_block_shape *s
         between += behind;
     }
     apart += (sums / FIP_DEPTHWISE + between / FIP_BETWEEN) / units + FIP_LAUNCH;
-    return apart < (products / FIP_BLOCK_PRODUCTS + sums / FIP_BLOCK_DEPTHWISE) / units;
+    return apart < (products / speed->products + sums / speed->depthwise) / units;
 }
 
 bool rnl_conv_block_loses(const rnl_device *device, const rnl_conv_block_shape *shape)

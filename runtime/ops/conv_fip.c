@@ -6,6 +6,7 @@
 #include "ops/deterministic.h"
 #include "ops/implementation.h"
 #include "ops/instruction_rate.h"
+#include "ops/processor.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,20 +22,24 @@
 #define MANY_FLOATS (64 * 1024) /* of chunks that pass together, in a second cache with a block of weights, … */
 #define FEWEST_TOGETHER 4       /* … which would come from memory too often for fewer */
 
-/* What parts of the work take, in cycles of a Zen 5, which does four vectors' operations in each. */
-#define COPY_VECTOR 6.0      /* a vector of a row */
-#define COPY_ROW 45.0        /* and the rest of it */
-#define PAIR_SUM (17.3 / 24) /* a sum, a pair of terms */
-#define CHUNK 900.0          /* a block of a slab, a chunk of terms more: its weights come from far */
-#define STORE_SUM 7.0        /* a sum, behind its products */
-#define BLOCK 100.0          /* a block of channels of a slab */
-#define PLAIN_SUM 1.06       /* a sum of conv:panel, a pair of terms */
-#define PLAIN_STORE 3.0
+/* What parts of the work take, in cycles. */
+typedef struct fip_costs {
+    double copy_vector, copy_row;  /* a vector of a row, and the rest of it */
+    double pair_sum;               /* a sum, a pair of terms */
+    double chunk;                  /* a block of a slab, a chunk of terms more: its weights come from far */
+    double store_sum, block;       /* a sum, behind its products, and a block of channels of a slab */
+    double plain_sum, plain_store; /* of conv:panel: a sum, a pair of terms, and a sum behind them */
+} fip_costs;
+
+/* Measured on a Zen 5, which does four vectors' operations in a cycle, and on a Zen 4, which does two. */
+static const fip_costs swift_costs = {6, 45, 17.3 / 24, 900, 7, 100, 1.06, 3},
+                       slow_costs = {4.4, 52, 1.4, 330, 7, 90, 2.04, 2.5};
 #define GAIN 1.05 /* over plain sums, to be worth its rougher results */
 
 /* How the work is cut: a work-item does some slabs of ROWS pixels, then some short ones, and some blocks of channels of
  * each. */
 typedef struct fip_plan {
+    const fip_costs *costs;
     int64_t vector, pixels, terms, filters, channel_blocks;
     int64_t tall_slabs, short_slabs, share_blocks, together; /* of a work-item */
     int64_t slab_items, block_items;
@@ -48,10 +53,12 @@ static int64_t chunks_of(const fip_plan *plan)
 
 static double slab_cost(const fip_plan *plan, int64_t rows)
 {
+    const fip_costs *costs = plan->costs;
     const double sums = (double)(rows * VECTORS), terms = (double)plan->terms;
-    const double copying = (double)rows * (terms / (double)plan->vector * COPY_VECTOR + COPY_ROW);
+    const double copying = (double)rows * (terms / (double)plan->vector * costs->copy_vector + costs->copy_row);
+    const double chunks = (double)(chunks_of(plan) - 1) * costs->chunk;
     return copying + (double)plan->share_blocks *
-                         (sums * (terms / 2 * PAIR_SUM + STORE_SUM) + BLOCK + (double)(chunks_of(plan) - 1) * CHUNK);
+                         (sums * (terms / 2 * costs->pair_sum + costs->store_sum) + costs->block + chunks);
 }
 
 static double item_cost(const fip_plan *plan)
@@ -106,7 +113,10 @@ static int64_t plan_floats(const fip_plan *plan)
 
 static bool make_plan(const rnl_device *device, const rnl_conv_problem *problem, fip_plan *out_plan)
 {
-    fip_plan plan = {.vector = device->vector_width, .pixels = problem->batch, .terms = problem->channels};
+    fip_plan plan = {.costs = rnl_processor_is_swift() ? &swift_costs : &slow_costs,
+                     .vector = device->vector_width,
+                     .pixels = problem->batch,
+                     .terms = problem->channels};
     for (size_t i = 0; i < 3; ++i)
         if (__builtin_mul_overflow(plan.pixels, problem->dst_size[i], &plan.pixels) || plan.pixels > INT32_MAX / 256 ||
             __builtin_mul_overflow(plan.terms, problem->taps[i], &plan.terms) || plan.terms > 1 << 17)
@@ -163,7 +173,8 @@ static double direct_cost(const rnl_device *device, const rnl_conv_problem *prob
 {
     const double part = inside(problem, 0) * inside(problem, 1) * inside(problem, 2);
     const double sums = (double)plan->pixels * (double)rnl_divide_up(plan->filters, plan->vector);
-    return sums * (part * (double)plan->terms / 2 * PLAIN_SUM + PLAIN_STORE) / (double)rnl_device_units(device);
+    const double each = part * (double)plan->terms / 2 * plan->costs->plain_sum + plan->costs->plain_store;
+    return sums * each / (double)rnl_device_units(device);
 }
 
 static bool is_wished(const char *what)
