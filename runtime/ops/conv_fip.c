@@ -196,6 +196,18 @@ bool rnl_conv_fip_pays(const rnl_device *device, const void *data)
            (is_wished("on") || GAIN * plan.cost < direct_cost(device, data, &plan));
 }
 
+double rnl_conv_fip_gain(const rnl_device *device, const rnl_conv_problem *problem)
+{
+    fip_plan plan;
+    const rnl_view *weight = problem->weight;
+    return !problem->pairs && rnl_conv_fip_is_on(device) && rnl_device_gains_by_float_fip(device) &&
+                   rnl_conv_fip_takes(problem->transposed, weight->rank, weight->shape, problem->groups,
+                                      weight->dtype) &&
+                   make_plan(device, problem, &plan) && GAIN * plan.cost < direct_cost(device, problem, &plan)
+               ? direct_cost(device, problem, &plan) / plan.cost
+               : 1;
+}
+
 bool rnl_conv_fip_estimate(const rnl_device *device, int64_t pixels, int64_t channels, int64_t filters,
                            double *out_cycles)
 {

@@ -25,6 +25,8 @@ bool rnl_conv_fip_is_on(const rnl_device *device);
 int64_t rnl_conv_fip_scratch(const rnl_device *device, const rnl_conv_problem *problem);
 bool rnl_conv_fip_applies(const rnl_device *device, const void *problem);
 bool rnl_conv_fip_pays(const rnl_device *device, const void *problem);
+/* Times as fast as plain sums, where that pays and the device gains by it; 1 elsewhere. */
+double rnl_conv_fip_gain(const rnl_device *device, const rnl_conv_problem *problem);
 /* Cycles of single pixels, so or plainly, whichever is less; false: nothing goes so on this device. */
 bool rnl_conv_fip_estimate(const rnl_device *device, int64_t pixels, int64_t channels, int64_t filters,
                            double *out_cycles);

@@ -2,6 +2,7 @@
 #include "ops/conv_winograd.h"
 #include "base/memory.h"
 #include "base/status.h"
+#include "ops/conv_fip.h"
 #include "ops/conv_panel.h"
 #include "ops/conv_step.h"
 #include "ops/implementation.h"
@@ -16,11 +17,11 @@ typedef struct winograd_form {
     double turning, turning_back; /* of a tile's vector of channels */
     int64_t together;             /* slabs that pass by the weights, so that these are read less often; … */
     int64_t few; /* … all of a share, where they are no more and of registers of 8 floats: slabs are small then */
-    double gain; /* over ways with smaller weights, to be worth the memory */
+    double gain, gain_over_fip; /* over plain sums and conv:fip, whose weights are smaller, to be worth the memory */
 } winograd_form;
 
 /* Variants are numbered in this order, form by form: a new one comes last. */
-static const winograd_form forms[] = {{4, 300, 350, 2, 4, 1.3}, {2, 80, 90, 4, 9, 1.15}};
+static const winograd_form forms[] = {{4, 300, 350, 2, 4, 1.3, 1.6}, {2, 80, 90, 4, 9, 1.15, 1.15}};
 #define FORMS (sizeof forms / sizeof *forms)
 
 /* Tiles of a slab, and vectors of channels, whose sums fit in registers of `vector` floats. Few: each is a program. */
@@ -34,6 +35,7 @@ static const winograd_block blocks[] = {{16, 7, 4}, {16, 8, 3}, {16, 14, 2}, {8,
 /* Part of the weights' way that is not hidden: 256 channels of 14x14 pixels on a Zen 4, before weights were asked for.
  */
 #define SHOWN 0.55
+#define COMPETES 1.1    /* conv:fip, where it is so many times as fast as plain sums */
 #define SWIFT_SHOWN 2.3 /* as on four cores of the Xeon below, where BYTES_A_CYCLE is too much, too */
 
 /* How the work is cut: a work-item does some slabs, one after the other, and some blocks of channels of each. */
@@ -252,9 +254,17 @@ static bool form_pays(const rnl_device *device, const rnl_conv_problem *problem,
 {
     const double pixels = (double)problem->batch * (double)problem->dst_size[1] * (double)problem->dst_size[2];
     const double products = 9.0 * (double)problem->channels * (double)problem->filters;
-    const double direct = pixels * products / (double)device->vector_width / (double)rnl_device_units(device);
+    const double fip_gain = rnl_conv_fip_gain(device, problem), units = (double)rnl_device_units(device);
+    const double gain = fip_gain > 1 ? form->gain_over_fip : form->gain;
+    const double direct = pixels * products / (double)device->vector_width / units / fip_gain;
     const double others = larger(direct, 4 * products / BYTES_A_CYCLE) / (problem->pairs ? 2 : 1);
-    return is_large_enough(problem) && form->gain * exposed_cost(device, problem, form) < others;
+    return is_large_enough(problem) && gain * exposed_cost(device, problem, form) < others;
+}
+
+/* Which is not among what was measured. */
+static bool competes_with_fip(const rnl_device *device, const rnl_conv_problem *problem)
+{
+    return rnl_conv_fip_gain(device, problem) > COMPETES;
 }
 
 int64_t rnl_conv_winograd_side(const rnl_device *device, const rnl_conv_problem *problem)
@@ -263,7 +273,7 @@ int64_t rnl_conv_winograd_side(const rnl_device *device, const rnl_conv_problem 
     const winograd_form *large = &forms[0], *small = &forms[1];
     if (!rnl_device_is_cpu(device) || !has_shape(problem))
         return large->side;
-    if (variant != RNL_TUNING_NONE && variant >= panels)
+    if (variant != RNL_TUNING_NONE && variant >= panels && !competes_with_fip(device, problem))
         return forms[(variant - panels) / count_blocks(device)].side;
     const bool large_pays = form_pays(device, problem, large);
     if (large_pays != form_pays(device, problem, small))
@@ -276,7 +286,7 @@ bool rnl_conv_winograd_pays(const rnl_device *device, const void *data)
     const rnl_conv_problem *problem = data;
     const uint32_t panels = rnl_conv_panel_tiles(device), variant = measured_variant(device, problem, panels);
     const winograd_form *form = form_of(problem);
-    if (variant != RNL_TUNING_NONE)
+    if (variant != RNL_TUNING_NONE && (variant < panels || !competes_with_fip(device, problem)))
         return variant >= panels;
     return form && form_pays(device, problem, form);
 }
