@@ -18,6 +18,9 @@ static const qconv_case shapes[] = {
     {2, 8, 64, {9, 16}, {3, 3}, {1, 1}, {1, 1}, {0, 0}, RNL_U8, QCONV_PLAIN, false, false, 0},
     {1, 12, 96, {9, 9}, {3, 3}, {1, 1}, {1, 1}, {0, 0}, RNL_U8, QCONV_PLAIN, false, false, 0},
     {1, 8, 70, {16, 15}, {1, 1}, {2, 1}, {1, 1}, {0, 0}, RNL_U8, QCONV_PLAIN, false, false, 0},
+    {1, 64, 64, {6, 16}, {3, 3}, {1, 1}, {1, 1}, {1, 0}, RNL_U8, QCONV_PLAIN, false, false, 0},
+    {1, 64, 64, {2, 9}, {1, 1}, {1, 1}, {1, 1}, {1, 0}, RNL_U8, QCONV_PLAIN, false, false, 0},
+    {1, 64, 32, {2, 3}, {1, 1}, {1, 1}, {1, 1}, {0, 0}, RNL_U8, QCONV_PLAIN, false, false, 16},
 };
 #define SHAPES ((int)(sizeof shapes / sizeof *shapes))
 

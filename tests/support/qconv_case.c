@@ -78,8 +78,10 @@ static op_tensor *image_of(const qconv_case *test, const int64_t shape[4], uint3
     const size_t cut = test->cropped & 8 ? 2 : 3;
     int64_t whole[] = {shape[0], shape[1], shape[2], shape[3]};
     whole[cut] += test->cropped & bit ? 2 : 0;
+    whole[0] += test->cropped & bit << 2 ? 1 : 0;
     op_tensor *image = bytes_of(test->dtype, 4, whole, OP_CHANNELS_LAST);
     image->view.shape[cut] = shape[cut];
+    image->view.shape[0] = shape[0];
     return image;
 }
 

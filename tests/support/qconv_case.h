@@ -19,7 +19,7 @@ typedef struct qconv_case {
     int64_t winograd;
     int extreme;      /* 1: the largest pixels there are, -1: the smallest; with the smallest weights */
     uint32_t cropped; /* bits: a part of something larger is 1: src, 2: the addend, 4: dst; 8: its upper part, not its
-                         left */
+                         left; 16: dst, of one image more */
 } qconv_case;
 
 /* Scales are powers of two, so that float32 computes exactly and halves occur. */
