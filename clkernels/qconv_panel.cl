@@ -17,7 +17,7 @@
 //   FLAT  with VNNI, of few steps: where all taps of a tile are inside the image, they go as one
 //   SUM   to each result another quantised tensor is added, and the sum quantised, as qmap.cl's OP_ADD does
 // check: -DT_A=U8 -DP=7
-// check: -DT_A=U8 -DP=7 -DFLAT
+// check: -DT_A=U8 -DP=14 -DFLAT
 // check: -DT_A=I8 -DP=4 -DSUM
 // check: -DT_A=U8 -DP=6 -DMADD=8
 // check: -DT_A=U8 -DP=6 -DMADD=8 -DFOURS
@@ -77,11 +77,21 @@
 #define WEIGHTS(block) (panels + ((block) * BLOCK / PANEL * panel_ints + PANEL + (block) * BLOCK % PANEL))
 
 // Where a tile's results go and what they are added to, and what scales its block of channels. With vpdpbusd they are stored
-// from the registers that they are in while the next tile's products are added up, which leave a core instructions for it.
+// while the next tile's products are added up, which leave a core instructions for it: from the registers that they are in,
+// a vector at each step, where both tiles' sums have registers, else from memory, a pixel at each.
 typedef struct late_tile {
     ulong result[W], addend[W]; // as a run's, of the block's first channel
     const float *scale;         // of its channels; NULL: there is none
 } late_tile;
+
+#if P <= 7
+#define LATE_VECTORS 1
+#define UNROLL_LATE _Pragma("unroll")
+#else
+#define LATE_VECTORS NB
+#define UNROLL_LATE
+#endif
+#define LATE_STEPS (P * NB / LATE_VECTORS)
 
 INLINE void store_vector(const late_tile *late, const uint16 sum[P * NB], int i, tile_end *end)
 {
@@ -92,7 +102,7 @@ INLINE void store_vector(const late_tile *late, const uint16 sum[P * NB], int i,
 
 INLINE void store_tile(const late_tile *late, const uint16 sum[P * NB], tile_end *end)
 {
-#pragma unroll
+    UNROLL_LATE
     for (int i = 0; i < P * NB; i++)
         store_vector(late, sum, i, end);
 }
@@ -235,13 +245,12 @@ INLINE void add_tap(uint16 sum[P * NB], const run_pixels *run, int tap, int firs
     }
 }
 
-// sum[pixel][vector] += the products of a run and the weights, while the late tile is stored, a vector at each of the first
-// steps: 14 products take a Zen 4 14 cycles, and with a vector's results 15, or 17 where these are added to others.
+// sum[pixel][vector] += the products of a run and the weights, while the late tile is stored: 14 products take a Zen 4 14 cycles, and with a vector's results 15, or 17 where these are added to others.
 INLINE void accumulate(uint16 sum[P * NB], const run_pixels *run, __global const int *weight, __global const uchar *next,
                        int pace, const late_tile *late, const uint16 late_sum[P * NB], tile_end *end)
 {
     int first = 0;
-    if (late->scale && run->taps > 0 && run->step[0] != UNEVEN && run->fours >= P * NB) {
+    if (late->scale && run->taps > 0 && run->step[0] != UNEVEN && run->fours >= LATE_STEPS) {
         const int before = run->number[0] * run->fours;
         __global const int *first_weight = weight + before * PANEL;
         __global const uchar *first_next = next + before * pace;
@@ -249,13 +258,14 @@ INLINE void accumulate(uint16 sum[P * NB], const run_pixels *run, __global const
         __global const uchar *fifth[FIFTHS];
         for (int i = 0; i < FIFTHS; i++)
             fifth[i] = (__global const uchar *)run->address[i * 5];
-#pragma unroll
-        for (int c = 0; c < P * NB; c++) {
+        UNROLL_LATE
+        for (int c = 0; c < LATE_STEPS; c++) {
             FETCH(first_next + c * pace);
             add_even_step(sum, fifth, PLACE(c), step, thrice, first_weight + c * PANEL);
-            store_vector(late, late_sum, c, end);
+            for (int i = 0; i < LATE_VECTORS; i++)
+                store_vector(late, late_sum, c * LATE_VECTORS + i, end);
         }
-        first = P * NB;
+        first = LATE_STEPS;
     } else if (late->scale)
         store_tile(late, late_sum, end);
     for (int tap = 0; tap < run->taps; tap++, first = 0) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/processor.h"
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -8,6 +9,9 @@
 
 bool rnl_processor_is_swift(void)
 {
+    const char *wish = getenv("RUNNEL_PROCESSOR");
+    if (wish)
+        return strcmp(wish, "swift") == 0;
     return sysconf(_SC_LEVEL1_DCACHE_SIZE) >= SWIFT_CACHE;
 }
 

@@ -5,7 +5,8 @@
 
 #include "device/device.h"
 
-/* The core does two multiply-adds of 16 floats a cycle, as told by its first cache: 48 KiB, where others have 32. */
+/* The core does two multiply-adds of 16 floats a cycle, as told by its first cache: 48 KiB, where others have 32; or as
+ * RUNNEL_PROCESSOR says: swift, or anything else. */
 bool rnl_processor_is_swift(void);
 /* The processor takes a register of 8 floats in two halves: AMD's before Zen 2, whose first cache of instructions is
  * larger. */

@@ -4,11 +4,14 @@
 #include "ops/fip.h"
 #include "ops/implementation.h"
 #include "ops/instruction.h"
+#include "ops/processor.h"
 #include "ops/qconv_problem.h"
 #include "ops/qgemm_pack.h"
 
-#define MAX_BLOCKS 16          /* of a work-item, as in qconv_panel.cl */
-#define MOST_PIXELS 7          /* of a tile: its sums and those of the one before leave registers for a step */
+#define MAX_BLOCKS 16 /* of a work-item, as in qconv_panel.cl */
+/* Of a tile: its sums, a row of weights and a pixel fill 32 registers; or its sums and those of the one before. */
+#define MOST_PIXELS 14
+#define FEW_PIXELS 7
 #define NEAR_BYTES (384 << 10) /* of weights that a work-item reads for each tile: they stay in a core's cache */
 #define FAR_BYTES (64 << 10)   /* the same where the next ones are asked for meanwhile: the first ones come from far */
 #define ITEMS 32               /* of a unit */
@@ -67,7 +70,9 @@ static vectors vectors_of(rnl_device *device, int64_t pixels)
     if (v.fip)
         return v;
     v.channels /= halves ? 2 : 1;
-    v.pixels = halves ? pixels_of_tile(6, 5, pixels) : pixels_of_tile(MOST_PIXELS, 5, pixels);
+    v.pixels = halves                     ? pixels_of_tile(6, 5, pixels)
+               : rnl_processor_is_swift() ? pixels_of_tile(MOST_PIXELS, 10, pixels)
+                                          : pixels_of_tile(FEW_PIXELS, 5, pixels);
     return v;
 }
 

@@ -35,6 +35,19 @@ START_TEST(convolutions)
 }
 END_TEST
 
+/* Tiles of as many pixels as other processors have. */
+START_TEST(both_tiles)
+{
+    qconv_case test = shapes[_i % SHAPES];
+    test.options = QCONV_SUM;
+    setenv("RUNNEL_AMX", "off", 1);
+    setenv("RUNNEL_PROCESSOR", _i < SHAPES ? "swift" : "slow", 1);
+    qconv_case_run(&test, "qconv:panel");
+    unsetenv("RUNNEL_PROCESSOR");
+    unsetenv("RUNNEL_AMX");
+}
+END_TEST
+
 /* Rows of pixels that are not all one row, of images that are parts of larger ones: each of them alone. */
 START_TEST(parts_of_images)
 {
@@ -134,6 +147,7 @@ int main(void)
     Suite *suite = suite_create("integer convolutions in one step");
     TCase *tests = op_case(suite, "bytes into bytes");
     tcase_add_loop_test(tests, convolutions, 0, 6 * SHAPES);
+    tcase_add_loop_test(tests, both_tiles, 0, 2 * SHAPES);
     tcase_add_loop_test(tests, parts_of_images, 0, 6);
     tcase_add_loop_test(tests, half_the_products, 0, 4 * LONG_SHAPES);
     tcase_add_loop_test(tests, fours, 0, 6);
