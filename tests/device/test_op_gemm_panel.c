@@ -40,6 +40,17 @@ START_TEST(deep)
 }
 END_TEST
 
+/* Terms in blocks, the last one shorter, as processors that it gains on take them. */
+START_TEST(deep_blocks)
+{
+    if (op_small())
+        return;
+    setenv("RUNNEL_PROCESSOR", _i ? "swift" : "slow", 1);
+    gemm_case_run(&(gemm_case){.m = 260, .n = 70, .k = 2052, .packs_b = true});
+    unsetenv("RUNNEL_PROCESSOR");
+}
+END_TEST
+
 START_TEST(packed_before)
 {
     for (int64_t m = 1; m <= (op_small() ? 9 : 40); m += op_small() ? 4 : 1)
@@ -271,6 +282,7 @@ int main(void)
     tcase_add_checked_fixture(tests, force_panel, force_nothing);
     tcase_add_test(tests, sides);
     tcase_add_test(tests, deep);
+    tcase_add_loop_test(tests, deep_blocks, 0, 2);
     tcase_add_test(tests, packed_before);
     tcase_add_test(tests, wrong_packed);
     gemm_suite_add(tests, "gemm:panel", true);
