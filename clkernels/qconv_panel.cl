@@ -245,7 +245,9 @@ INLINE void add_tap(uint16 sum[P * NB], const run_pixels *run, int tap, int firs
     }
 }
 
-// sum[pixel][vector] += the products of a run and the weights, while the late tile is stored: 14 products take a Zen 4 14 cycles, and with a vector's results 15, or 17 where these are added to others.
+// sum[pixel][vector] += the products of a run and the weights, while the late tile is stored. 28 products take a Zen 5 14
+// cycles, and 2 more with a pixel's results, 6 with those that are added to others; 14 take a Zen 4 14, and with a vector's 15 or
+// 17. Where there is no room for that, or pixels are not at equal distances, it is stored before.
 INLINE void accumulate(uint16 sum[P * NB], const run_pixels *run, __global const int *weight, __global const uchar *next,
                        int pace, const late_tile *late, const uint16 late_sum[P * NB], tile_end *end)
 {

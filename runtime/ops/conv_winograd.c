@@ -35,8 +35,8 @@ static const winograd_block blocks[] = {{16, 7, 4}, {16, 8, 3}, {16, 14, 2}, {8,
 /* Part of the weights' way that is not hidden: 256 channels of 14x14 pixels on a Zen 4, before weights were asked for.
  */
 #define SHOWN 0.55
-#define COMPETES 1.1    /* conv:fip, where it is so many times as fast as plain sums */
 #define SWIFT_SHOWN 2.3 /* as on four cores of the Xeon below, where BYTES_A_CYCLE is too much, too */
+#define COMPETES 1.1    /* conv:fip, where it is so many times as fast as plain sums */
 
 /* How the work is cut: a work-item does some slabs, one after the other, and some blocks of channels of each. */
 typedef struct winograd_plan {

@@ -48,8 +48,8 @@ static const panel_tile tiles[] = {
 #define NARROW_DEPTH 512
 #define NARROW_CACHED_FLOATS 65536
 #define NARROW_SLABS 16
-/* The same for registers of 16 floats of a Zen 4: a is read again for fewer shares of b, which are wider (2,000 to
- * 2,064 terms of 2,048 x 2,048: 3% to 6% less; 1,024 terms: 1% more). */
+/* The same with registers of 16 floats on a Zen 4, where a is read once for each share of b, and these are wider then
+ * (2,000 to 2,064 terms of 2,048 x 2,048: 3% to 6% less; 1,024 terms: 1% more). */
 #define WIDE_DEEP 2000
 #define WIDE_DEEP_ROWS 256
 #define WIDE_DEPTH 512
