@@ -177,6 +177,13 @@ static double direct_cost(const rnl_device *device, const rnl_conv_problem *prob
     return sums * each / (double)rnl_device_units(device);
 }
 
+/* Times as fast as plain sums; 1 where that is not worth it. */
+static double gain_of(const rnl_device *device, const rnl_conv_problem *problem, const fip_plan *plan)
+{
+    const double gain = direct_cost(device, problem, plan) / plan->cost;
+    return gain > GAIN ? gain : 1;
+}
+
 static bool is_wished(const char *what)
 {
     const char *wish = getenv("RUNNEL_FIP");
@@ -193,7 +200,7 @@ bool rnl_conv_fip_pays(const rnl_device *device, const void *data)
 {
     fip_plan plan;
     return rnl_conv_fip_is_on(device) && make_plan(device, data, &plan) &&
-           (is_wished("on") || GAIN * plan.cost < direct_cost(device, data, &plan));
+           (is_wished("on") || gain_of(device, data, &plan) > 1);
 }
 
 double rnl_conv_fip_gain(const rnl_device *device, const rnl_conv_problem *problem)
@@ -203,8 +210,8 @@ double rnl_conv_fip_gain(const rnl_device *device, const rnl_conv_problem *probl
     return !problem->pairs && rnl_conv_fip_is_on(device) && rnl_device_gains_by_float_fip(device) &&
                    rnl_conv_fip_takes(problem->transposed, weight->rank, weight->shape, problem->groups,
                                       weight->dtype) &&
-                   make_plan(device, problem, &plan) && GAIN * plan.cost < direct_cost(device, problem, &plan)
-               ? direct_cost(device, problem, &plan) / plan.cost
+                   make_plan(device, problem, &plan)
+               ? gain_of(device, problem, &plan)
                : 1;
 }
 

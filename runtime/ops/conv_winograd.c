@@ -36,7 +36,7 @@ static const winograd_block blocks[] = {{16, 7, 4}, {16, 8, 3}, {16, 14, 2}, {8,
  */
 #define SHOWN 0.55
 #define SWIFT_SHOWN 2.3 /* as on four cores of the Xeon below, where BYTES_A_CYCLE is too much, too */
-#define COMPETES 1.1    /* conv:fip, where it is so many times as fast as plain sums */
+#define COMPETES 1.1    /* conv:fip, so many times as fast as plain sums, with what was measured without it */
 
 /* How the work is cut: a work-item does some slabs, one after the other, and some blocks of channels of each. */
 typedef struct winograd_plan {
@@ -250,21 +250,17 @@ static double exposed_cost(const rnl_device *device, const rnl_conv_problem *pro
     return plan.cost + shown * memory_cost(problem, form);
 }
 
-static bool form_pays(const rnl_device *device, const rnl_conv_problem *problem, const winograd_form *form)
+/* fip_gain: how many times as fast as plain sums conv:fip is. */
+static bool form_pays(const rnl_device *device, const rnl_conv_problem *problem, const winograd_form *form,
+                      double fip_gain)
 {
     const double pixels = (double)problem->batch * (double)problem->dst_size[1] * (double)problem->dst_size[2];
     const double products = 9.0 * (double)problem->channels * (double)problem->filters;
-    const double fip_gain = rnl_conv_fip_gain(device, problem), units = (double)rnl_device_units(device);
+    const double units = (double)rnl_device_units(device);
     const double gain = fip_gain > 1 ? form->gain_over_fip : form->gain;
     const double direct = pixels * products / (double)device->vector_width / units / fip_gain;
     const double others = larger(direct, 4 * products / BYTES_A_CYCLE) / (problem->pairs ? 2 : 1);
     return is_large_enough(problem) && gain * exposed_cost(device, problem, form) < others;
-}
-
-/* Which is not among what was measured. */
-static bool competes_with_fip(const rnl_device *device, const rnl_conv_problem *problem)
-{
-    return rnl_conv_fip_gain(device, problem) > COMPETES;
 }
 
 int64_t rnl_conv_winograd_side(const rnl_device *device, const rnl_conv_problem *problem)
@@ -273,10 +269,11 @@ int64_t rnl_conv_winograd_side(const rnl_device *device, const rnl_conv_problem 
     const winograd_form *large = &forms[0], *small = &forms[1];
     if (!rnl_device_is_cpu(device) || !has_shape(problem))
         return large->side;
-    if (variant != RNL_TUNING_NONE && variant >= panels && !competes_with_fip(device, problem))
+    const double fip_gain = rnl_conv_fip_gain(device, problem);
+    if (variant != RNL_TUNING_NONE && variant >= panels && fip_gain < COMPETES)
         return forms[(variant - panels) / count_blocks(device)].side;
-    const bool large_pays = form_pays(device, problem, large);
-    if (large_pays != form_pays(device, problem, small))
+    const bool large_pays = form_pays(device, problem, large, fip_gain);
+    if (large_pays != form_pays(device, problem, small, fip_gain))
         return large_pays ? large->side : small->side;
     return whole_cost(device, problem, large) <= whole_cost(device, problem, small) ? large->side : small->side;
 }
@@ -286,9 +283,10 @@ bool rnl_conv_winograd_pays(const rnl_device *device, const void *data)
     const rnl_conv_problem *problem = data;
     const uint32_t panels = rnl_conv_panel_tiles(device), variant = measured_variant(device, problem, panels);
     const winograd_form *form = form_of(problem);
-    if (variant != RNL_TUNING_NONE && (variant < panels || !competes_with_fip(device, problem)))
+    const double fip_gain = rnl_conv_fip_gain(device, problem);
+    if (variant != RNL_TUNING_NONE && (variant < panels || fip_gain < COMPETES))
         return variant >= panels;
-    return form && form_pays(device, problem, form);
+    return form && form_pays(device, problem, form, fip_gain);
 }
 
 static void add_own(rnl_step_builder *step, const rnl_conv_problem *problem, const winograd_plan *plan)

@@ -43,17 +43,15 @@ static const panel_tile tiles[] = {
 #define INSIDE_DEPTH 1024      /* for more rows all terms, if they are no more than so many */
 #define INSIDE_ITEMS 2         /* of a thread, where columns are shared */
 #define INSIDE_FLOATS 0x100000 /* of all copies, else twice b: with many threads a step in front makes one */
-#define NARROW_DEEP 2048       /* terms, of which blocks are taken by many slabs together … */
-#define NARROW_DEEP_ROWS 256   /* … where there are so many rows */
-#define NARROW_DEPTH 512
-#define NARROW_CACHED_FLOATS 65536
-#define NARROW_SLABS 16
-/* The same with registers of 16 floats on a Zen 4, where a is read once for each share of b, and these are wider then
- * (2,000 to 2,064 terms of 2,048 x 2,048: 3% to 6% less; 1,024 terms: 1% more). */
-#define WIDE_DEEP 2000
-#define WIDE_DEEP_ROWS 256
-#define WIDE_DEPTH 512
-#define WIDE_SLABS 8
+
+/* Of many terms blocks are taken by some slabs together, where there are so many rows: shares of b are wider then, and
+ * a is read for fewer of them. */
+typedef struct deep_blocks {
+    int64_t terms, rows, depth, cached_floats, slabs;
+} deep_blocks;
+
+/* Registers of 16 floats on a Zen 4: 2,000 to 2,064 terms of 2,048 x 2,048 take 3% to 6% less so, 1,024 1% more. */
+static const deep_blocks narrow_blocks = {2048, 256, 512, 65536, 16}, wide_blocks = {2000, 256, 512, CACHED_FLOATS, 8};
 
 static int64_t larger(int64_t a, int64_t b)
 {
@@ -150,19 +148,25 @@ static int64_t share_of(int64_t panels, int64_t most, int64_t count)
     return rnl_divide_up(rnl_divide_up(panels, shares), count) * count;
 }
 
+/* NULL: all terms at once. */
+static const deep_blocks *deep_blocks_of(const rnl_device *device)
+{
+    if (device->vector_width == NARROW)
+        return &narrow_blocks;
+    return device->vector_width > NARROW && !rnl_processor_is_swift() ? &wide_blocks : NULL;
+}
+
 /* Panels of b that a work-item takes, and terms at a time, before it is seen whether that is work for all. */
 static int64_t share_cache(const rnl_device *device, const rnl_gemm_problem *problem, const panel_tile *tile,
                            bool has_memory, rnl_gemm_panel_plan *plan)
 {
     const bool narrow = device->vector_width == NARROW;
+    const deep_blocks *deep = deep_blocks_of(device);
     int64_t cached = CACHED_FLOATS;
     plan->depth = problem->k;
-    if (has_memory && narrow && plan->packs && problem->k >= NARROW_DEEP && problem->m >= NARROW_DEEP_ROWS) {
-        cached = NARROW_CACHED_FLOATS;
-        plan->depth = NARROW_DEPTH;
-    } else if (has_memory && device->vector_width > NARROW && !rnl_processor_is_swift() && plan->packs &&
-               problem->k >= WIDE_DEEP && problem->m >= WIDE_DEEP_ROWS) {
-        plan->depth = WIDE_DEPTH;
+    if (has_memory && plan->packs && deep && problem->k >= deep->terms && problem->m >= deep->rows) {
+        cached = deep->cached_floats;
+        plan->depth = deep->depth;
     } else if (has_memory && !plan->packs && problem->k > 2 * BLOCK_DEPTH) {
         cached = narrow ? CACHED_FLOATS / 2 : CACHED_FLOATS;
         if (cached / plan->vector / problem->k < 2 * tile->count)
@@ -184,7 +188,7 @@ static void share_work(const rnl_device *device, const rnl_gemm_problem *problem
     plan->share_panels = share_of(panels, most < fair ? most : fair, tile->count);
     plan->column_items = rnl_divide_up(panels, plan->share_panels);
     const bool is_deep = plan->packs && plan->depth < problem->k;
-    const int64_t enough = is_deep ? (device->vector_width == NARROW ? NARROW_SLABS : WIDE_SLABS)
+    const int64_t enough = is_deep ? deep_blocks_of(device)->slabs
                                    : (int64_t)(ITEM_CYCLES / slab_cycles(tile, plan->share_panels, problem->k)) + 1;
     const int64_t spread = larger(slabs * plan->column_items * batches / wanted, 1);
     plan->share_slabs = enough < spread ? enough : spread;
