@@ -21,18 +21,34 @@
 #define PANEL (W * NB)
 #define CUT_END
 #define MORE_ARGUMENTS , const int tiles
+#define PASS_MORE , tiles
 #include "gemm.clh"
 #define PAIR_LANES W
 #include "bf16_pairs.clh"
+#ifndef MODEL
+#include "bf16_round.clh"
+#endif
 
 #ifdef APART
 #define PAIR(row, k) ((uint)(row)[(k) * step] | (uint)(row)[((k) + 1) * step] << 16)
 #else
 #define PAIR(row, k) as_uint(vload2(0, (row) + (k)))
 #endif
+#if defined(APART) || defined(MODEL)
+#define BROADCAST_PAIR(x, row, k) x = (uint16)(PAIR(row, k))
+#else
+#define BROADCAST_PAIR(x, row, k) BROADCAST_FOUR(x, (row) + (k))
+#endif
 
+#if V > 1 && STAGES == 0
+#define HAS_PLAIN 1
+#else
+#define HAS_PLAIN 0
+#endif
+
+// sum = products; where results of a whole tile are products alone they go to `whole`, and sum is not set.
 static inline void multiply(float16 sum[R * NB], __global const ushort *const rows[R], idx_t step,
-                            __global const uint *b, idx_t depth)
+                            __global const uint *b, idx_t depth, __global ushort *whole, idx_t whole_step)
 {
     float16 now[R * NB];
 #pragma unroll
@@ -46,13 +62,22 @@ static inline void multiply(float16 sum[R * NB], __global const ushort *const ro
             y[j] = vload16(0, b + j * W);
 #pragma unroll
         for (int r = 0; r < R; r++) {
-            const uint16 x = (uint16)(PAIR(rows[r], k));
+            uint16 x;
+            BROADCAST_PAIR(x, rows[r], k);
 #pragma unroll
             for (int j = 0; j < NB; j++)
                 ADD_PRODUCTS(now[r * NB + j], x, y[j]);
         }
         b += PANEL;
     }
+#if HAS_PLAIN
+    if (whole) {
+#pragma unroll
+        for (int i = 0; i < R * NB; i++)
+            STOREV(T, W, whole, i / NB * whole_step + i % NB * W, now[i]);
+        return;
+    }
+#endif
     // A copy, for loops that need not be unrolled: it compiles much faster.
 #pragma unroll
     for (int i = 0; i < R * NB; i++)
@@ -70,24 +95,33 @@ static inline void multiply(float16 sum[R * NB], __global const ushort *const ro
 
 // Tiles of R rows, one below the other: `tiles` of them. Rows first … first + R - 1 are multiplied; those from wish on
 // are the tile's. Rows beyond the last one repeat it, and are not stored.
-__kernel void gemm_bf16(GEMM_ARGUMENTS)
+WORK multiply_tiles(GEMM_ARGUMENTS, const idx_t grid0, const idx_t grid1, const idx_t grid2)
 {
-    MARK_ASSEMBLY;
     GEMM_UNPACK
-    const idx_t first_wish = (idx_t)get_global_id(0) * (R * tiles), panel = (idx_t)get_global_id(1);
-    const idx_t grid2 = (idx_t)get_global_id(2), column = panel * PANEL;
+    const idx_t row_item = flags.y ? grid0 : grid1, panel = flags.y ? grid1 : grid0;
+    const idx_t first_wish = row_item * (R * tiles), column = panel * PANEL;
     if (first_wish >= size.s0 || column >= size.s1 || grid2 >= size.s3)
         return;
     FIND_MATRICES;
     b += panel * stride.s3;
+    idx_t row_offsets[R]; // of a tile's rows; the last one of all repeats
+    for (int r = 0; r < R; r++)
+        row_offsets[r] = min((idx_t)r, size.s0 - 1) * stride.s0;
+    const bool plain = HAS_PLAIN && alpha == 1 && !flags.x && size.s2 % 2 == 0 && stride.s7 == 1 && size.s0 >= R &&
+                       column + PANEL <= size.s1;
     const idx_t end = min(first_wish + R * tiles, size.s0);
     for (idx_t wish = first_wish; wish < end; wish += R) {
         const idx_t first = size.s0 < R ? 0 : min(wish, size.s0 - R);
+        const bool whole = plain && wish == first;
         __global const ushort *rows[R];
+#pragma unroll
         for (int r = 0; r < R; r++)
-            rows[r] = a + min(first + r, size.s0 - 1) * stride.s0;
+            rows[r] = a + (first * stride.s0 + row_offsets[r]);
         float16 sum[R * NB];
-        multiply(sum, rows, stride.s1, b, size.s2);
+        multiply(sum, rows, stride.s1, b, size.s2, whole ? dst + (dst_offset + first * stride.s6 + column) : 0,
+                 stride.s6);
+        if (whole)
+            continue;
         for (int r = (int)(wish - first); r < R && first + r < size.s0; r++)
             for (int j = 0; j < NB; j++) {
                 const idx_t m = first + r, n = column + j * W;
@@ -98,4 +132,11 @@ __kernel void gemm_bf16(GEMM_ARGUMENTS)
                              0, (int)min((idx_t)W, size.s1 - n), m, n PASS_CHAIN);
             }
     }
+}
+
+NOT_VECTORIZED __kernel void gemm_bf16(GEMM_ARGUMENTS TEAM_ARGUMENTS)
+{
+    TEAM_ENTER
+    multiply_tiles(PASS_GEMM, (idx_t)get_global_id(0), (idx_t)get_global_id(1), (idx_t)get_global_id(2));
+    TEAM_LEAVE
 }

@@ -183,10 +183,15 @@ static inline void store_tile(TILE_ARGUMENTS, const VECTOR *sum, int count, idx_
 #if STAGES == 0
 #define IS_PLAIN(count)                                                                                                \
     (begin == 0 && end == R && stride.s7 == 1 && !flags.x && (panel + count) * W <= size.s1)
-#define STORE_PLAIN(count)                                                                                             \
+// Without alpha, which is 1 mostly, since what multiplies sums multiplies no products meanwhile.
+#define STORE_SUMS(count, factor)                                                                                      \
     UNROLL for (int r = 0; r < R; r++) UNROLL for (int j = 0; j < count; j++)                                          \
-        STOREV(T, W, dst, dst_offset + (first + r) * stride.s6 + (panel + j) * W,                                      \
-               (VECTOR)((VALUE)alpha) * sum[r * count + j])
+        STOREV(T, W, dst, dst_offset + (first + r) * stride.s6 + (panel + j) * W, factor sum[r * count + j])
+#define STORE_PLAIN(count)                                                                                             \
+    if (alpha == 1)                                                                                                    \
+        STORE_SUMS(count, );                                                                                           \
+    else                                                                                                               \
+        STORE_SUMS(count, (VECTOR)((VALUE)alpha) *)
 #else
 #define IS_PLAIN(count) false
 #define STORE_PLAIN(count)

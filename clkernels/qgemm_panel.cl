@@ -68,13 +68,14 @@ static inline uint load_part(__global const uchar *p, int count)
 #define OF_B(v) ((v) ^ 0x80808080u)
 #endif
 
-static inline void multiply(UINTS sum[R * NB], __global const uchar *const rows[R], int first_row,
-                            __global const int *b, idx_t depth, int flip, int blocks, idx_t panel_ints)
+// To begin with added, so that results of a whole tile need nothing else and go to `whole`; sum is not set then.
+static inline void multiply(UINTS sum[R * NB], __global const uchar *const rows[R], const uint16 added[NB],
+                            __global const int *b, idx_t depth, __global STORAGE(T_DST) * whole, idx_t whole_step)
 {
     uint16 now[R * NB];
 #pragma unroll
     for (int i = 0; i < R * NB; i++)
-        now[i] = 0;
+        now[i] = added[i % NB];
     idx_t k = 0;
     for (; k + 4 <= depth; k += 4) {
         uint16 y[NB];
@@ -83,13 +84,22 @@ static inline void multiply(UINTS sum[R * NB], __global const uchar *const rows[
             y[j] = OF_B(as_uint16(vload16(0, b + j * W)));
 #pragma unroll
         for (int r = 0; r < R; r++) {
-            const uint16 x = (uint16)(load_four(rows[r] + k));
+            uint16 x;
+            BROADCAST_FOUR(x, rows[r] + k);
 #pragma unroll
             for (int j = 0; j < NB; j++)
                 MULTIPLY(now[r * NB + j], x, y[j]);
         }
         b += PANEL;
     }
+#if RESULT == RESULT_I32 && V > 1
+    if (whole) {
+#pragma unroll
+        for (int i = 0; i < R * NB; i++)
+            vstore16(as_int16(now[i]), 0, whole + i / NB * whole_step + i % NB * W);
+        return;
+    }
+#endif
     // A copy, for loops that need not be unrolled: it compiles much faster.
 #pragma unroll
     for (int i = 0; i < R * NB; i++)
@@ -271,6 +281,23 @@ static inline void add_rows(uint sum[R], __global const uchar *const rows[R], id
     const int lowest = LOWEST, zero = ZERO_OF_DST
 #endif
 
+#ifdef VNNI
+#define MULTIPLY_TILE                                                                                                  \
+    multiply(sum, rows, added, b + PANEL, size.s2,                                                                     \
+             whole ? dst + (dst_offset + first * stride.s4 + first_column) : 0, stride.s4)
+#define ADDED_BEHIND(j) 0u
+#else
+#define MULTIPLY_TILE                                                                                                  \
+    multiply(sum, rows, (int)(wish - first), b + PANEL, size.s2, FLIP_A,                                               \
+             (int)min((idx_t)blocks, (size.s1 - first_column - 1) / BLOCK + 1), stride.s3)
+#define ADDED_BEHIND(j) added[j]
+#endif
+#if defined(VNNI) && RESULT == RESULT_I32 && V > 1
+#define IS_PLAIN !(row_sums | own_zeros)
+#else
+#define IS_PLAIN false
+#endif
+
 // flags.s6 tiles of R rows, one below the other, and with MADD flags.s7 blocks of columns (one, or an even number), which
 // share what is widened of a. Rows first … first + R - 1 are multiplied; those from begin on are the
 // tile's. Rows beyond the last one repeat it, and are not stored.
@@ -288,16 +315,23 @@ WORK multiply_tiles(QGEMM_ARGUMENTS(int), const idx_t grid0, const idx_t grid1, 
     FIND_SCALES;
     FIND_COLUMNS
 
+    const bool plain = IS_PLAIN && size.s2 % 4 == 0 && stride.s5 == 1 && size.s0 >= R && first_column + BLOCK <= size.s1;
+    idx_t row_offsets[R]; // of a tile's rows; the last one of all repeats
+    for (int r = 0; r < R; r++)
+        row_offsets[r] = min((idx_t)r, size.s0 - 1) * stride.s0;
     const idx_t end = min(first_wish + R * flags.s6, size.s0);
     for (idx_t wish = first_wish; wish < end; wish += R) {
         const idx_t first = size.s0 < R ? 0 : min(wish, size.s0 - R);
         __global const uchar *rows[R];
+#pragma unroll
         for (int r = 0; r < R; r++)
-            rows[r] = a + min(first + r, size.s0 - 1) * stride.s0;
+            rows[r] = a + (first * stride.s0 + row_offsets[r]);
         UINTS sum[MAX_BLOCKS * R * NB];
         uint sum_of_a[R];
-        multiply(sum, rows, (int)(wish - first), b + PANEL, size.s2, FLIP_A,
-                 (int)min((idx_t)blocks, (size.s1 - first_column - 1) / BLOCK + 1), stride.s3);
+        const bool whole = plain && wish == first;
+        MULTIPLY_TILE;
+        if (whole)
+            continue;
         if (row_sums)
             add_rows(sum_of_a, rows, size.s2, FLIP_A);
         for (int r = (int)(wish - first); r < R && first + r < size.s0; r++) {
@@ -307,7 +341,7 @@ WORK multiply_tiles(QGEMM_ARGUMENTS(int), const idx_t grid0, const idx_t grid1, 
                 const idx_t n = first_column + j * W;
                 if (n >= size.s1)
                     break;
-                UINTS total = sum[(j / NB * R + r) * NB + j % NB] + added[j];
+                UINTS total = sum[(j / NB * R + r) * NB + j % NB] + ADDED_BEHIND(j);
                 if (own_zeros)
                     total -= (UINTS)(zero_of_a) * sums_of_b[j];
                 if (row_sums)

@@ -72,35 +72,13 @@ static rnl_status find_units(cl_device_id root, uint32_t first, uint32_t count, 
 /* ---- making one ----------------------------------------------------------------------------------------------- */
 
 /* Those whose kernels all begin with TEAM_ENTER. */
-static const char *const files[] = {"attention.cl",
-                                    "chain.cl",
-                                    "conv_amx.cl",
-                                    "conv_block.cl",
-                                    "conv_colours.cl",
-                                    "conv_depthwise.cl",
-                                    "conv_fip.cl",
-                                    "conv_panel.cl",
-                                    "conv_strassen.cl",
-                                    "conv_winograd.cl",
-                                    "copy.cl",
-                                    "gather.cl",
-                                    "gemm_pack.cl",
-                                    "gemm_panel.cl",
-                                    "gemm_row.cl",
-                                    "gemm_strassen.cl",
-                                    "normalize_vectors.cl",
-                                    "pool_vectors.cl",
-                                    "qconv_amx.cl",
-                                    "qconv_columns.cl",
-                                    "qconv_panel.cl",
-                                    "qconv_winograd.cl",
-                                    "qdynamic.cl",
-                                    "qgemm_panel.cl",
-                                    "qmap.cl",
-                                    "reduce_vectors.cl",
-                                    "resize_vectors.cl",
-                                    "softmax_vectors.cl",
-                                    "transpose.cl"};
+static const char *const files[] = {
+    "attention.cl",      "chain.cl",          "conv_amx.cl",          "conv_block.cl",      "conv_colours.cl",
+    "conv_depthwise.cl", "conv_fip.cl",       "conv_panel.cl",        "conv_strassen.cl",   "conv_winograd.cl",
+    "copy.cl",           "gather.cl",         "gemm_bf16.cl",         "gemm_pack.cl",       "gemm_panel.cl",
+    "gemm_row.cl",       "gemm_strassen.cl",  "normalize_vectors.cl", "pool_vectors.cl",    "qconv_amx.cl",
+    "qconv_columns.cl",  "qconv_panel.cl",    "qconv_winograd.cl",    "qdynamic.cl",        "qgemm_panel.cl",
+    "qmap.cl",           "reduce_vectors.cl", "resize_vectors.cl",    "softmax_vectors.cl", "transpose.cl"};
 
 /* The driver compiles for the processor that it runs on. */
 static bool is_pocl(const rnl_device *device)

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #define MOST_CALLS 32
@@ -16,6 +17,8 @@
 #define LAST_MEMORIES 8 /* that are looked at, not to keep one often */
 #define VALUE_BYTES ((size_t)64 << 10)
 #define VALUE_ALIGNMENT 128u  /* OpenCL C's widest vectors */
+#define FIRST_NAP_NS 100000   /* and twice as many for the next */
+#define MOST_NAPS 8           /* behind long calls it matters little how they are given */
 #define DEFAULT_MXCSR 0x1f80u /* rounding to nearest, denormal numbers, no exceptions */
 
 typedef struct team_call {
@@ -284,12 +287,24 @@ static rnl_status enqueue_share(rnl_team *team, struct rnl_team_batch *batch, ui
     return enqueue_native(team, run_one, (thread_share){.batch = batch, .thread = thread});
 }
 
+/* Who is far ahead sleeps for a while: his processor is one of the team's, and each time he wakes one of them waits. */
+static void let_come(const rnl_team_inbox *inbox)
+{
+    struct timespec nap = {.tv_nsec = FIRST_NAP_NS};
+    if (rnl_team_inbox_count(inbox) < RNL_TEAM_INBOX_PLACES)
+        return;
+    for (int i = 0; i < MOST_NAPS && rnl_team_inbox_count(inbox) > RNL_TEAM_INBOX_PLACES / 2; i++, nap.tv_nsec *= 2)
+        (void)nanosleep(&nap, NULL);
+}
+
 /* To a thread that is there already, if it can be. */
 static rnl_status give_share(rnl_team *team, struct rnl_team_batch *batch, uint32_t thread)
 {
     rnl_team_inbox *inbox = &team->inboxes[thread];
     bool calls;
-    if (!team->helps || !has_share(team, batch, thread) || !rnl_team_inbox_give(inbox, batch, &calls))
+    if (team->gives)
+        let_come(inbox);
+    if (!team->gives || !has_share(team, batch, thread) || !rnl_team_inbox_give(inbox, batch, &calls))
         return enqueue_share(team, batch, thread);
     const rnl_status status = calls ? enqueue_native(team, run_given, (thread_share){.thread = thread}) : RNL_OK;
     if (status != RNL_OK)
@@ -400,8 +415,7 @@ rnl_status rnl_team_flush(rnl_team *team)
     team->batch = NULL;
     team->enough = team->enough < MOST_CALLS / 2 ? 2 * team->enough : MOST_CALLS;
     atomic_store(&batch->running, team->threads + 1);
-    if (team->helps)
-        atomic_store(&team->helpers_processor, sched_getcpu());
+    atomic_store(&team->helpers_processor, team->helps ? sched_getcpu() : -1);
     for (uint32_t i = team->helps ? 1 : 0; i < team->threads && status == RNL_OK; i++) {
         status = give_share(team, batch, i);
         is_there[i] = status == RNL_OK;

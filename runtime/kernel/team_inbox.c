@@ -20,11 +20,16 @@ static bool change(rnl_team_inbox *inbox, unsigned from, unsigned to)
     return atomic_compare_exchange_strong(&inbox->state, &from, to);
 }
 
+unsigned rnl_team_inbox_count(const rnl_team_inbox *inbox)
+{
+    return atomic_load(&inbox->given) - atomic_load(&inbox->taken);
+}
+
 bool rnl_team_inbox_give(rnl_team_inbox *inbox, struct rnl_team_batch *batch, bool *out_calls)
 {
     const unsigned given = atomic_load(&inbox->given);
     *out_calls = false;
-    if (given - atomic_load(&inbox->taken) >= RNL_TEAM_INBOX_PLACES)
+    if (rnl_team_inbox_count(inbox) >= RNL_TEAM_INBOX_PLACES)
         return false;
     /* Before it is given: or else a kernel that leaves, behind which there are other commands, could take it. */
     *out_calls = change(inbox, AWAY, THERE);

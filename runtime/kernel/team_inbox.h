@@ -11,7 +11,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-#define RNL_TEAM_INBOX_PLACES 8u /* a power of two; whoever helps is one batch ahead of the others at most */
+#define RNL_TEAM_INBOX_PLACES 1024u /* a power of two; whoever helps is one batch ahead of the others at most */
 
 struct rnl_team_batch;
 
@@ -27,6 +27,8 @@ typedef struct rnl_team_inbox {
  * inbox is closed and its kernel has not ended, or where it is full.
  */
 bool rnl_team_inbox_give(rnl_team_inbox *inbox, struct rnl_team_batch *batch, bool *out_calls);
+/* What was given and not taken. */
+unsigned rnl_team_inbox_count(const rnl_team_inbox *inbox);
 /* That kernel could not be enqueued: what was given last is the caller's again. */
 void rnl_team_inbox_take_back(rnl_team_inbox *inbox);
 /* The kernel does what was given and ends; until then nothing more can be given. */

@@ -62,8 +62,12 @@ static rnl_status enqueue_arrive(rnl_team *team)
 /* With the lock. Where several streams launch, one that helps would have the others wait for its thread. */
 static rnl_status set_helper(const rnl_stream *stream)
 {
-    stream->team->helps = stream->helps_team && !rnl_team_is_shared(stream->team);
-    return stream->team->helps ? RNL_OK : rnl_team_hand_over(stream->team);
+    rnl_team *team = stream->team;
+    team->gives = !rnl_team_is_shared(team);
+    team->helps = stream->helps_team && team->gives;
+    if (team->helps)
+        rnl_team_inbox_close(&team->inboxes[0]);
+    return team->helps || (team->gives && !team->kept) ? RNL_OK : rnl_team_hand_over(team);
 }
 
 /* The stream's queue waits for the team, whose end *out_last becomes. */
@@ -456,7 +460,7 @@ rnl_status rnl_team_push(rnl_stream *stream)
     pthread_mutex_lock(&team->lock);
     rnl_status status = set_helper(stream);
     if (status == RNL_OK)
-        status = rnl_team_settle(team);
+        status = team->gives && !team->helps ? rnl_team_flush(team) : rnl_team_settle(team);
     pthread_mutex_unlock(&team->lock);
     return rnl_stream_fail(stream, status);
 }

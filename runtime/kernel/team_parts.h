@@ -36,7 +36,8 @@ struct rnl_team {
     bool calls;        /* launches may be collected (kernel/team_calls.h) */
     uint32_t enough;   /* of them, to be enqueued */
     struct rnl_team_batch *batch, *free_batches; /* those that are being collected; NULL: none */
-    bool helps;                   /* the thread that launches now does the first thread's part of what is collected */
+    bool gives;                   /* batches go to threads that are there already: one stream is inside */
+    bool helps;                   /* and its thread, which launches now, does the first thread's part of them */
     struct rnl_team_batch *kept;  /* of which it has yet to do that; others have theirs; NULL: none */
     atomic_int helpers_processor; /* where it was when it gave the others something last */
     bool is_frequent;             /* runs follow each other, so that the others look for more at the end of one */

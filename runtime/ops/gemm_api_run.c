@@ -6,7 +6,7 @@
 #include <string.h>
 
 #define FEWEST_IN_A_ROW 4 /* a team's threads are gone to and left in the time of two launches */
-#define MOST_WORK 5e7     /* multiply-adds: of what takes longer, none is worth going to them */
+#define MOST_WORK 5e8     /* multiply-adds: of what takes longer, none is worth going to them */
 
 /* A matrix as the user gave it. */
 typedef struct given {

@@ -5,13 +5,12 @@
 #include "ops/deterministic.h"
 #include "ops/implementation.h"
 #include "ops/instruction.h"
+#include "ops/shares.h"
 #include <stdlib.h>
 #include <string.h>
 
 #define PANEL 32
 #define WIDTH 16 /* of a vector */
-#define MOST_ROWS 8
-#define MOST_TILES 8
 
 /* False where another implementation is forced: its packed form is another. */
 static bool is_wanted(void)
@@ -116,23 +115,14 @@ bool rnl_gemm_bf16_pays(const rnl_device *device, const void *data)
            (rnl_count_to_choose_by(problem->m, RNL_DETERMINISTIC_ROWS) >= 4 && problem->n >= 4 && problem->k >= 2);
 }
 
-/* Tiles of rows that a work-item computes: its start is worth that of a few, as long as all threads have enough
- * work-items to end together. */
-static int32_t tiles_of(const rnl_device *device, const rnl_gemm_problem *p, int64_t rows)
-{
-    const int64_t row_tiles = rnl_divide_up(p->m, rows), columns = rnl_divide_up(p->n, PANEL);
-    int32_t tiles = 1;
-    while (tiles < MOST_TILES &&
-           row_tiles / (2 * tiles) * columns * rnl_dims_elements(&p->batch) >= 16 * (int64_t)device->info.compute_units)
-        tiles *= 2;
-    return tiles;
-}
-
 static rnl_status append_product(rnl_step_list *list, const char *name, const rnl_gemm_problem *p)
 {
-    const int64_t rows = rnl_gemm_tile_rows(MOST_ROWS, p->m);
-    const int32_t tiles = tiles_of(list->device, p, rows);
-    const size_t items[3] = {(size_t)rnl_divide_up(p->m, rows * tiles), (size_t)rnl_divide_up(p->n, PANEL),
+    const int64_t rows = rnl_tile_rows(p->m);
+    const int64_t others = rnl_divide_up(p->n, PANEL) * rnl_dims_elements(&p->batch);
+    const int64_t tiles = rnl_tiles_of_item(list->device, rnl_divide_up(p->m, rows), others, p->k);
+    const int64_t row_items = rnl_divide_up(p->m, rows * tiles), panels = rnl_divide_up(p->n, PANEL);
+    const bool rows_first = !rnl_shares_evenly(list->device, row_items);
+    const size_t items[3] = {(size_t)(rows_first ? row_items : panels), (size_t)(rows_first ? panels : row_items),
                              (size_t)rnl_dims_elements(&p->batch)};
     static const size_t local[3] = {1, 1, 1};
     rnl_step_builder step;
@@ -142,8 +132,8 @@ static rnl_status append_product(rnl_step_list *list, const char *name, const rn
         rnl_step_define(&step, "APART");
     if (p->chain && !rnl_gemm_chain_takes_vectors(p))
         rnl_step_define(&step, "LANES");
-    rnl_gemm_add_arguments(&step, p, true);
-    rnl_step_int(&step, tiles);
+    rnl_gemm_add_arguments(&step, p, rows_first);
+    rnl_step_int(&step, (int32_t)tiles);
     rnl_gemm_add_chain(&step, p);
     rnl_step_range(&step, 3, items, local);
     step.step.flops = rnl_gemm_flops(p);

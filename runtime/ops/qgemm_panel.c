@@ -8,12 +8,12 @@
 #include "base/status.h"
 #include "ops/deterministic.h"
 #include "ops/fip.h"
+#include "ops/gemm_problem.h"
 #include "ops/implementation.h"
 #include "ops/instruction.h"
 #include "ops/map.h"
 #include "ops/qgemm_pack.h"
 
-#define MOST_TILES 8
 #define MOST_BLOCKS 8 /* as in qgemm_panel.cl */
 #define FIP_RUNS 4    /* of a work-item */
 
@@ -122,12 +122,6 @@ static rnl_status prepare(rnl_step_list *list, const rnl_qgemm_problem *p, ready
     return rnl_qgemm_describe(list->device, &out->params, a, p->b_given, p->dst, &out->problem);
 }
 
-/* As many rows of at most `most` as the product has. */
-static int64_t tile_rows(int64_t most, int64_t m)
-{
-    return m >= most ? most : m <= 1 ? 1 : m <= 2 ? 2 : m <= 4 ? 4 : most;
-}
-
 /* How a CPU multiplies; sums and what is multiplied fill its registers. */
 typedef struct vectors {
     rnl_instruction instruction; /* RNL_INSTRUCTION_COUNT: floats */
@@ -143,25 +137,10 @@ static vectors vectors_of(const rnl_device *device, rnl_instruction instruction)
     return (vectors){instruction, 16, halves ? 1 : 2, halves ? 6 : 8, false};
 }
 
-/* Rows of a tile. With seven instead of eight a row costs a little more, but images of 7 x 7 leave none over. */
+/* Rows of a tile. Seven are no slower than eight, and images of 7 x 7 leave none over. */
 static int64_t rows_of(const vectors *v, int64_t m)
 {
-    const int64_t left_of_8 = (8 - m % 8) % 8, left_of_7 = (7 - m % 7) % 7;
-    if (v->most_rows < 8)
-        return tile_rows(v->most_rows, m);
-    return m > 8 && (left_of_8 - left_of_7) * 32 > m ? 7 : tile_rows(8, m);
-}
-
-/* Tiles of rows that a work-item computes: what it has to find out at its start is worth that of a few on a CPU, as
- * long as all threads have work-items enough to end together. */
-static int32_t tiles_of(const rnl_device *device, const rnl_qgemm_problem *p, int64_t rows)
-{
-    const int64_t row_tiles = (p->m - 1) / rows + 1, columns = (p->n - 1) / RNL_QGEMM_PANEL + 1;
-    int32_t tiles = 1;
-    while (rnl_device_is_cpu(device) && tiles < MOST_TILES &&
-           row_tiles / (2 * tiles) * columns * rnl_dims_elements(&p->batch) >= 16 * (int64_t)device->info.compute_units)
-        tiles *= 2;
-    return tiles;
+    return v->most_rows < 8 ? rnl_gemm_tile_rows(v->most_rows, m) : rnl_tile_rows(m);
 }
 
 /* Blocks of columns that share the rows of a, which have to be widened, as long as all threads have enough to do. */
@@ -188,10 +167,13 @@ static int64_t choose_grid(const rnl_device *device, const rnl_qgemm_problem *p,
         return s.each_rows * RNL_FIP_ROWS;
     }
     const int64_t rows = rows_of(v, p->m);
-    if (widens)
+    if (widens) {
         out->blocks = blocks_of(device, p, rnl_divide_up(p->m, rows), columns);
-    else
-        out->tiles = tiles_of(device, p, rows);
+    } else {
+        out->tiles = (int32_t)rnl_tiles_of_item(device, rnl_divide_up(p->m, rows),
+                                                rnl_divide_up(p->n, columns) * rnl_dims_elements(&p->batch), p->k);
+        out->rows_first = out->rows_first && !rnl_shares_evenly(device, rnl_divide_up(p->m, rows * out->tiles));
+    }
     return rows;
 }
 
@@ -292,7 +274,7 @@ static rnl_status append_lanes(rnl_step_list *list, const char *name, const void
     rnl_step_builder step;
     TRY(prepare(list, data, &r));
     const rnl_qgemm_problem *p = &r.problem;
-    const int64_t rows = tile_rows(8, p->m), columns = 2;
+    const int64_t rows = rnl_gemm_tile_rows(8, p->m), columns = 2;
     const size_t lanes = (size_t)((p->n - 1) / (DOT_LANES * columns) + 1) * DOT_LANES;
     const size_t items[3] = {lanes, (size_t)((p->m + rows - 1) / rows), (size_t)rnl_dims_elements(&p->batch)};
     const size_t local[3] = {DOT_LANES, rnl_device_is_cpu(list->device) ? 1 : 4, 1};

@@ -5,9 +5,11 @@
 #include "kernel/team_cut.h"
 #include "ops/implementation.h"
 
-#define ITEMS 4       /* of a thread, in each direction */
-#define BETTER 0.98   /* of the least cost so far, to be worth more work-items */
-#define MANY_ITEMS 64 /* of a thread, for which it does not matter who has one more */
+#define ITEMS 4         /* of a thread, in each direction */
+#define BETTER 0.98     /* of the least cost so far, to be worth more work-items */
+#define MOST_TILES 8    /* of a work-item, one below the other, or more of … */
+#define MOST_TERMS 2048 /* in all */
+#define MANY_ITEMS 64   /* of a thread, for which it does not matter who has one more */
 
 int64_t rnl_shares_rounds(const rnl_shares *shares, int64_t threads)
 {
@@ -103,4 +105,29 @@ int64_t rnl_stretch_share(const rnl_device *device, int64_t count, int64_t parts
             return share;
     }
     return 0;
+}
+
+int64_t rnl_tiles_of_item(const rnl_device *device, int64_t row_tiles, int64_t others, int64_t terms)
+{
+    const int64_t enough = 16 * (int64_t)device->info.compute_units;
+    const int64_t most = terms > 0 && terms < MOST_TERMS / MOST_TILES ? MOST_TERMS / terms : MOST_TILES;
+    int64_t tiles = 1;
+    if (!rnl_device_is_cpu(device))
+        return 1;
+    while (2 * tiles <= most && row_tiles / (2 * tiles) * others >= enough)
+        tiles *= 2;
+    return rnl_even_share(row_tiles, tiles);
+}
+
+bool rnl_shares_evenly(const rnl_device *device, int64_t count)
+{
+    const int64_t threads = rnl_device_units(device);
+    return (double)(rnl_divide_up(count, threads) * threads) <= RNL_TEAM_FAIR * (double)count;
+}
+
+int64_t rnl_tile_rows(int64_t m)
+{
+    if (m <= 4)
+        return m <= 1 ? 1 : m <= 2 ? 2 : 4;
+    return m > 8 && rnl_divide_up(m, 7) * 7 <= rnl_divide_up(m, 8) * 8 ? 7 : 8;
 }

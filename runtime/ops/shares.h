@@ -39,4 +39,21 @@ int64_t rnl_fair_share(const rnl_device *device, int64_t count, int64_t wish, in
  */
 int64_t rnl_stretch_share(const rnl_device *device, int64_t count, int64_t parts);
 
+/*
+ * How many tiles of rows, one below the other, a work-item of a CPU computes, each of `terms` terms: what it finds out
+ * at its start is worth that of a few, or of more short ones, as long as all threads have work-items enough to end
+ * together. `others` are the work-items beside each other. On GPUs 1.
+ */
+int64_t rnl_tiles_of_item(const rnl_device *device, int64_t row_tiles, int64_t others, int64_t terms);
+
+/*
+ * Whether each thread has as many of `count` work-items. Rows of results that are so are the launch's second dimension:
+ * a team's threads each take a stretch of that (kernel/team_cut.h), while threads that write side by side in the same
+ * rows fetch each other's lines ahead, and wait for them.
+ */
+bool rnl_shares_evenly(const rnl_device *device, int64_t count);
+
+/* Of a tile for a product of m rows: 1, 2, 4, 8 or, where that is no more in all, 7. */
+int64_t rnl_tile_rows(int64_t m);
+
 #endif
