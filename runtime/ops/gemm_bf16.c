@@ -121,7 +121,7 @@ static rnl_status append_product(rnl_step_list *list, const char *name, const rn
     const int64_t others = rnl_divide_up(p->n, PANEL) * rnl_dims_elements(&p->batch);
     const int64_t tiles = rnl_tiles_of_item(list->device, rnl_divide_up(p->m, rows), others, p->k);
     const int64_t row_items = rnl_divide_up(p->m, rows * tiles), panels = rnl_divide_up(p->n, PANEL);
-    const bool rows_first = !rnl_shares_evenly(list->device, row_items);
+    const bool rows_first = !rnl_shares_evenly(list->device, p->m, rows * tiles);
     const size_t items[3] = {(size_t)(rows_first ? row_items : panels), (size_t)(rows_first ? panels : row_items),
                              (size_t)rnl_dims_elements(&p->batch)};
     static const size_t local[3] = {1, 1, 1};

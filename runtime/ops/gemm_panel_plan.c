@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/memory.h"
+#include "kernel/team.h"
 #include "ops/gemm_panel.h"
 #include "ops/implementation.h"
 #include "ops/processor.h"
+#include "ops/shares.h"
 #include "ops/tuning.h"
 
 /* The tiles that there are, for devices whose registers hold `width` floats. Few, since each is a program. */
@@ -20,6 +22,7 @@ static const panel_tile tiles[] = {
 #define BLOCK_DEPTH 128      /* terms, where a tile's columns of b would not */
 #define ITEM_CYCLES 12000.0  /* of a work-item, so that starting it costs little */
 #define ITEMS_OF_A_THREAD 8  /* so that threads finish together */
+#define UNEVEN 0.96          /* of what the thread with most to do has, that single panels cost less */
 #define WORTHWHILE 0.97      /* of an earlier tile's cycles: fewer programs then */
 #define WORTHWHILE_SMALL 0.8 /* of those of a product of fewer cycles than … */
 #define SMALL_CYCLES 300000.0
@@ -175,6 +178,19 @@ static int64_t share_cache(const rnl_device *device, const rnl_gemm_problem *pro
     return cached / plan->vector / plan->depth;
 }
 
+/* Panels of a work-item, in whole tiles or, where a thread would have much more to do than others then, without. */
+static int64_t even_panels(const rnl_device *device, const rnl_gemm_panel_plan *plan, int64_t slabs)
+{
+    const int64_t threads = rnl_device_units(device), panels = plan->panels.panels;
+    const int64_t whole = plan->share_panels, even = rnl_even_share(panels, whole);
+    if (threads == 1 || threads > RNL_TEAM_MOST_THREADS || even == whole)
+        return whole;
+    const rnl_extent rows = {slabs, 1, false};
+    const int64_t most = rnl_longest_part((uint32_t)threads, (rnl_extent[]){rows, {panels, whole, true}});
+    const int64_t less = rnl_longest_part((uint32_t)threads, (rnl_extent[]){rows, {panels, even, true}});
+    return (double)less < UNEVEN * (double)most ? even : whole;
+}
+
 /* Some microseconds' worth, but work for every processor. */
 static void share_work(const rnl_device *device, const rnl_gemm_problem *problem, const panel_tile *tile,
                        bool has_memory, rnl_gemm_panel_plan *plan)
@@ -186,6 +202,8 @@ static void share_work(const rnl_device *device, const rnl_gemm_problem *problem
     /* Where there are too few slabs to go round, columns are shared too. */
     const int64_t fair = panels / rnl_divide_up(wanted, slabs * batches);
     plan->share_panels = share_of(panels, most < fair ? most : fair, tile->count);
+    if (batches == 1)
+        plan->share_panels = even_panels(device, plan, slabs);
     plan->column_items = rnl_divide_up(panels, plan->share_panels);
     const bool is_deep = plan->packs && plan->depth < problem->k;
     const int64_t enough = is_deep ? deep_blocks_of(device)->slabs

@@ -172,7 +172,7 @@ static int64_t choose_grid(const rnl_device *device, const rnl_qgemm_problem *p,
     } else {
         out->tiles = (int32_t)rnl_tiles_of_item(device, rnl_divide_up(p->m, rows),
                                                 rnl_divide_up(p->n, columns) * rnl_dims_elements(&p->batch), p->k);
-        out->rows_first = out->rows_first && !rnl_shares_evenly(device, rnl_divide_up(p->m, rows * out->tiles));
+        out->rows_first = out->rows_first && !rnl_shares_evenly(device, p->m, rows * out->tiles);
     }
     return rows;
 }

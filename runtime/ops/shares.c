@@ -44,20 +44,26 @@ rnl_shares rnl_choose_shares(const rnl_device *device, int64_t rows, int64_t blo
     return best;
 }
 
-static int64_t rows_between(int64_t count, int64_t share, size_t first, size_t items)
+static int64_t start_of(const rnl_extent *it, size_t item)
 {
-    const int64_t from = (int64_t)first * share, to = from + (int64_t)items * share;
-    return (to < count ? to : count) - (from < count ? from : count);
+    const int64_t items = rnl_divide_up(it->count, it->share), at = (int64_t)item;
+    if (it->shorter_first)
+        return at == 0 ? 0 : it->count - (items - at) * it->share;
+    return at * it->share < it->count ? at * it->share : it->count;
 }
 
-/* Rows of the thread that has most of them, counted for each of the others. */
-static int64_t longest_part(uint32_t threads, int64_t count, int64_t share, int64_t others, bool is_first)
+static int64_t count_between(const rnl_extent *it, size_t first, size_t items)
 {
-    const size_t items = (size_t)rnl_divide_up(count, share), in_other = (size_t)others;
-    const rnl_range range = {
-        .dimensions = 2, .global = {is_first ? items : in_other, is_first ? in_other : items, 1}, .local = {1, 1, 1}};
+    return start_of(it, first + items) - start_of(it, first);
+}
+
+int64_t rnl_longest_part(uint32_t threads, const rnl_extent extents[2])
+{
+    rnl_range range = {.dimensions = 2, .global = {1, 1, 1}, .local = {1, 1, 1}};
+    for (int i = 0; i < 2; i++)
+        range.global[i] = (size_t)rnl_divide_up(extents[i].count, extents[i].share);
     const rnl_team_cut cut = rnl_team_choose_cut(&range, threads, false);
-    const bool is_outer = (cut.outer == 0) == is_first;
+    const rnl_extent *outer = &extents[cut.outer], *inner = &extents[cut.inner];
     int64_t longest = 0;
     for (uint32_t thread = 0; thread < threads; thread++) {
         rnl_team_piece pieces[RNL_TEAM_MOST_PIECES];
@@ -65,15 +71,20 @@ static int64_t longest_part(uint32_t threads, int64_t count, int64_t share, int6
         int64_t part = 0;
         for (uint32_t i = 0; i < found; i++) {
             const rnl_team_piece *it = &pieces[i];
-            const bool has_columns = cut.columns > 1;
-            if (is_outer)
-                part += rows_between(count, share, it->row, it->rows) * (has_columns ? (int64_t)it->columns : others);
-            else
-                part += (has_columns ? rows_between(count, share, it->column, it->columns) : count) * (int64_t)it->rows;
+            part += count_between(outer, it->row, it->rows) *
+                    (cut.columns > 1 ? count_between(inner, it->column, it->columns) : inner->count);
         }
         longest = part > longest ? part : longest;
     }
     return longest;
+}
+
+/* Of `count` rows in work-items of `share`, each for each of the others. */
+static int64_t longest_of(uint32_t threads, int64_t count, int64_t share, int64_t others, bool is_first)
+{
+    const rnl_extent rows = {count, share, false}, beside = {others, 1, false};
+    return rnl_longest_part(threads,
+                            is_first ? (const rnl_extent[]){rows, beside} : (const rnl_extent[]){beside, rows});
 }
 
 int64_t rnl_fair_share(const rnl_device *device, int64_t count, int64_t wish, int64_t others, bool is_first)
@@ -82,12 +93,12 @@ int64_t rnl_fair_share(const rnl_device *device, int64_t count, int64_t wish, in
     const int64_t threads = rnl_device_units(device);
     if (threads == 1 || threads > RNL_TEAM_MOST_THREADS || count >= MANY_ITEMS * threads * share)
         return share;
-    int64_t best = share, shortest = longest_part((uint32_t)threads, count, share, others, is_first);
+    int64_t best = share, shortest = longest_of((uint32_t)threads, count, share, others, is_first);
     for (int64_t items = rnl_divide_up(count, most); items <= rnl_divide_up(count, least); items++) {
         const int64_t it = rnl_divide_up(count, items);
         if (it < least)
             break;
-        const int64_t longest = longest_part((uint32_t)threads, count, it, others, is_first);
+        const int64_t longest = longest_of((uint32_t)threads, count, it, others, is_first);
         if (longest * 100 < shortest * 99) {
             best = it;
             shortest = longest;
@@ -119,10 +130,10 @@ int64_t rnl_tiles_of_item(const rnl_device *device, int64_t row_tiles, int64_t o
     return rnl_even_share(row_tiles, tiles);
 }
 
-bool rnl_shares_evenly(const rnl_device *device, int64_t count)
+bool rnl_shares_evenly(const rnl_device *device, int64_t count, int64_t share)
 {
-    const int64_t threads = rnl_device_units(device);
-    return (double)(rnl_divide_up(count, threads) * threads) <= RNL_TEAM_FAIR * (double)count;
+    const int64_t threads = rnl_device_units(device), items = rnl_divide_up(rnl_divide_up(count, share), threads);
+    return (double)(items * threads) * (double)share <= RNL_TEAM_FAIR * (double)count;
 }
 
 int64_t rnl_tile_rows(int64_t m)

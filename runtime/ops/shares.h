@@ -24,6 +24,15 @@ int64_t rnl_shares_rounds(const rnl_shares *shares, int64_t threads);
 rnl_shares rnl_choose_shares(const rnl_device *device, int64_t rows, int64_t blocks, int64_t most_rows,
                              int64_t most_blocks, rnl_shares_cost cost, const void *of, double *out_cost);
 
+/* What a dimension of a launch has to do, and how much of it a work-item takes; the last one has less, or the first. */
+typedef struct rnl_extent {
+    int64_t count, share;
+    bool shorter_first;
+} rnl_extent;
+
+/* Of the product of both counts, what the thread of a team does that has most (kernel/team_cut.h). */
+int64_t rnl_longest_part(uint32_t threads, const rnl_extent extents[2]);
+
 /*
  * How many of `count` rows (or blocks) a work-item takes: as many as `wish` in even shares, or about so many that the
  * threads of a small team end together, since the last work-item may have fewer, and a team's threads each take a
@@ -47,11 +56,11 @@ int64_t rnl_stretch_share(const rnl_device *device, int64_t count, int64_t parts
 int64_t rnl_tiles_of_item(const rnl_device *device, int64_t row_tiles, int64_t others, int64_t terms);
 
 /*
- * Whether each thread has as many of `count` work-items. Rows of results that are so are the launch's second dimension:
- * a team's threads each take a stretch of that (kernel/team_cut.h), while threads that write side by side in the same
- * rows fetch each other's lines ahead, and wait for them.
+ * Whether each thread has as many of `count` rows, of which a work-item takes `share`. Rows of results that are so are
+ * the launch's second dimension: a team's threads each take a stretch of that (kernel/team_cut.h), while threads that
+ * write side by side in the same rows fetch each other's lines ahead, and wait for them.
  */
-bool rnl_shares_evenly(const rnl_device *device, int64_t count);
+bool rnl_shares_evenly(const rnl_device *device, int64_t count, int64_t share);
 
 /* Of a tile for a product of m rows: 1, 2, 4, 8 or, where that is no more in all, 7. */
 int64_t rnl_tile_rows(int64_t m);
