@@ -11,7 +11,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-#define RNL_TEAM_INBOX_PLACES 1024u /* a power of two; whoever helps is one batch ahead of the others at most */
+#define RNL_TEAM_INBOX_PLACES 256u /* a power of two; whoever helps is one batch ahead of the others at most */
 
 struct rnl_team_batch;
 

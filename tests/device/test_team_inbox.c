@@ -22,6 +22,7 @@ typedef struct thread_queue {
     uint32_t commands[MOST_QUEUED], count; /* the last is the end */
     rnl_team_inbox inbox;
     uint32_t done, wrong, kernels; /* the thread's */
+    uint32_t full;                 /* the other's: how often it was */
 } thread_queue;
 
 static thread_queue queue;
@@ -31,10 +32,14 @@ static struct rnl_team_batch *batch_of(uint32_t work)
     return (struct rnl_team_batch *)(uintptr_t)work;
 }
 
+/* Once in a while so long that the inbox, which nobody closes then, gets full. */
 static void work_on(uint32_t work)
 {
+    static const struct timespec while_full = {.tv_nsec = 100000000};
     queue.wrong += work != queue.done + 1;
     queue.done = work;
+    if (work % 2000 == 1000)
+        nanosleep(&while_full, NULL);
 }
 
 static uint32_t wait_for_command(uint32_t at)
@@ -82,6 +87,7 @@ static void enqueue_work(uint32_t work)
 static void give(uint32_t work)
 {
     bool calls;
+    queue.full += rnl_team_inbox_count(&queue.inbox) == RNL_TEAM_INBOX_PLACES;
     if (!rnl_team_inbox_give(&queue.inbox, batch_of(work), &calls)) {
         enqueue_work(work);
     } else if (calls && rand() % 8 == 0) {
@@ -107,11 +113,12 @@ START_TEST(test_order)
     ck_assert_int_eq(pthread_create(&thread, NULL, run_queue, NULL), 0);
     srand(7);
     for (uint32_t work = 1; work <= GIVEN; work++) {
-        if (rand() % 16 == 0)
+        const bool closes = work % 2000 < 1000;
+        if (closes && rand() % 16 == 0)
             enqueue_work(work);
         else
             give(work);
-        if (rand() % 16 == 0)
+        if (closes && rand() % 16 == 0)
             rnl_team_inbox_close(&queue.inbox);
         rest();
     }
@@ -120,6 +127,7 @@ START_TEST(test_order)
     pthread_join(thread, NULL);
     ck_assert_uint_eq(queue.done, GIVEN);
     ck_assert_uint_eq(queue.wrong, 0);
+    ck_assert_uint_gt(queue.full, 0);
     ck_assert_uint_gt(queue.kernels, 10);
     ck_assert_uint_lt(queue.kernels, GIVEN / 2); /* most came to a thread that was there */
 }
@@ -134,13 +142,14 @@ START_TEST(test_states)
         ck_assert(rnl_team_inbox_give(&inbox, batch_of(i), &calls));
         ck_assert(calls == (i == 1));
     }
-    ck_assert(!rnl_team_inbox_give(&inbox, batch_of(99), &calls));
+    ck_assert(!rnl_team_inbox_give(&inbox, batch_of(9999), &calls));
     ck_assert_ptr_eq(rnl_team_inbox_take(&inbox), batch_of(1));
-    ck_assert(rnl_team_inbox_give(&inbox, batch_of(9), &calls));
+    ck_assert_uint_eq(rnl_team_inbox_count(&inbox), RNL_TEAM_INBOX_PLACES - 1);
+    ck_assert(rnl_team_inbox_give(&inbox, batch_of(RNL_TEAM_INBOX_PLACES + 1), &calls));
     ck_assert(!calls);
     rnl_team_inbox_close(&inbox);
     for (uint32_t i = 2; i <= RNL_TEAM_INBOX_PLACES + 1; i++) {
-        ck_assert(!rnl_team_inbox_give(&inbox, batch_of(99), &calls));
+        ck_assert(!rnl_team_inbox_give(&inbox, batch_of(9999), &calls));
         ck_assert_ptr_eq(rnl_team_inbox_take(&inbox), batch_of(i));
     }
     ck_assert_ptr_null(rnl_team_inbox_take(&inbox));

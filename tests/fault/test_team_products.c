@@ -12,6 +12,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #define SIDE 128 /* a single row of which is multiplied by stretches of terms where those are (gemm_row.cl) */
 #define COUNT 40 /* products, a multiple of FACTORS */
@@ -131,6 +132,29 @@ START_TEST(test_in_a_row)
     test_ok(turn(&it, 0, COUNT));
     get_row(&it, COUNT);
     ck_assert_uint_eq(rnl_device_team_launches(device), by_team);
+    close_chain(&it);
+    rnl_device_release(device);
+}
+END_TEST
+
+/* More than threads have places for, and with pauses in which they leave. */
+START_TEST(test_far_ahead)
+{
+    const int count = 8 * (int)RNL_TEAM_INBOX_PLACES;
+    rnl_device *device = test_open_device();
+    chain it = open_chain(device);
+    test_ok(turn(&it, 0, COUNT));
+    get_row(&it, COUNT);
+    const bool has_team = rnl_device_has_team(device);
+    const uint64_t before = rnl_device_team_launches(device);
+    put_row(&it);
+    for (int i = 0; i < count; i += count / 4) {
+        const struct timespec pause = {.tv_nsec = i * 1000};
+        test_ok(turn(&it, i, count / 4));
+        nanosleep(&pause, NULL);
+    }
+    get_row(&it, count);
+    check_launches(device, has_team, before, (uint64_t)count - 6);
     close_chain(&it);
     rnl_device_release(device);
 }
@@ -394,6 +418,7 @@ int main(void)
     tcase_add_checked_fixture(tcase, setup, NULL);
     tcase_set_timeout(tcase, 0);
     tcase_add_test(tcase, test_in_a_row);
+    tcase_add_test(tcase, test_far_ahead);
     tcase_add_test(tcase, test_alone);
     tcase_add_test(tcase, test_released_in_order);
     tcase_add_test(tcase, test_across_streams);

@@ -123,6 +123,44 @@ START_TEST(test_stretches)
 }
 END_TEST
 
+/* Rows of 8 and panels in threes: by hand, from who has which work-items of 25 x 3. */
+START_TEST(test_longest_part)
+{
+    const rnl_extent rows = {25, 1, false}, threes = {64, 24, true}, even = {64, 22, true};
+    /* The first thread has 38 of 75: all 25 of 16 panels (20), and 13 of 24 (22). */
+    ck_assert_int_eq(rnl_longest_part(2, (rnl_extent[]){rows, threes}), 12 * 24 + 25 * 24);
+    ck_assert_int_eq(rnl_longest_part(2, (rnl_extent[]){rows, even}), 12 * 22 + 25 * 22);
+    ck_assert_int_eq(rnl_longest_part(1, (rnl_extent[]){rows, threes}), 25 * 64);
+    /* 26 rows are 13 each, with all panels; and columns are shared where there are two. */
+    ck_assert_int_eq(rnl_longest_part(2, (rnl_extent[]){{26, 1, false}, threes}), 13 * 64);
+    ck_assert_int_eq(rnl_longest_part(2, (rnl_extent[]){rows, {64, 33, true}}), 25 * 33);
+    ck_assert_int_eq(rnl_longest_part(2, (rnl_extent[]){rows, {64, 33, false}}), 25 * 33);
+    /* Items of 4 rows, the last of one: four and three of seven. */
+    ck_assert_int_eq(rnl_longest_part(2, (rnl_extent[]){{25, 4, false}, {5, 5, false}}), 16 * 5);
+}
+END_TEST
+
+START_TEST(test_tiles)
+{
+    const rnl_device two = device_of(2), gpu = {.info = {.type = RNL_DEVICE_GPU, .compute_units = 2}};
+    static const int64_t rows[][2] = {{1, 1},  {2, 2},  {3, 4},  {4, 4},  {5, 8},   {8, 8},   {9, 7},   {14, 7},
+                                      {16, 8}, {49, 7}, {50, 7}, {98, 7}, {128, 8}, {196, 7}, {3136, 7}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        ck_assert_int_eq(rnl_tile_rows(rows[i][0]), rows[i][1]);
+    ck_assert_int_eq(rnl_tiles_of_item(&two, 448, 8, 64), 32); /* 2,048 terms; 14 * 8 items */
+    ck_assert_int_eq(rnl_tiles_of_item(&two, 448, 8, 512), 8);
+    ck_assert_int_eq(rnl_tiles_of_item(&two, 448, 2, 64), 16); /* 28 * 2 items */
+    ck_assert_int_eq(rnl_tiles_of_item(&two, 25, 32, 256), 7); /* four of 8 are 7, 7, 7 and 4 */
+    ck_assert_int_eq(rnl_tiles_of_item(&two, 7, 1, 64), 1);
+    ck_assert_int_eq(rnl_tiles_of_item(&two, 7, 1, 0), 1);
+    ck_assert_int_eq(rnl_tiles_of_item(&gpu, 448, 8, 64), 1);
+    ck_assert(rnl_shares_evenly(&two, 448, 8) && rnl_shares_evenly(&two, 3136, 7 * 8));
+    ck_assert(!rnl_shares_evenly(&two, 7, 2)); /* 4 and 3 */
+    ck_assert(!rnl_shares_evenly(&two, 1, 1));
+    ck_assert(rnl_shares_evenly(&two, 100, 3)); /* 51 and 49 */
+}
+END_TEST
+
 /*
  * Of three rows one of two bands has two: 3 rows of 80 pixels copied and 2 * 80 pixels of 25 + 480 sums, 81,040, where
  * an equal part is 60,720. Six rows divide: 5 * 80 + 3 * 80 * 505 = 121,600 each, 320 more than the 242,880 of all at
@@ -155,6 +193,8 @@ int main(void)
     tcase_add_test(tcase, test_two_threads);
     tcase_add_test(tcase, test_left_alone);
     tcase_add_test(tcase, test_stretches);
+    tcase_add_test(tcase, test_longest_part);
+    tcase_add_test(tcase, test_tiles);
     tcase_add_test(tcase, test_uneven_bands);
     suite_add_tcase(suite, tcase);
     return test_run(suite, true);
