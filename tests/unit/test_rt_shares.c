@@ -147,10 +147,10 @@ START_TEST(test_tiles)
                                       {16, 8}, {49, 7}, {50, 7}, {98, 7}, {128, 8}, {196, 7}, {3136, 7}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         ck_assert_int_eq(rnl_tile_rows(rows[i][0]), rows[i][1]);
-    ck_assert_int_eq(rnl_tiles_of_item(&two, 448, 8, 64), 32); /* 2,048 terms; 14 * 8 items */
+    ck_assert_int_eq(rnl_tiles_of_item(&two, 448, 8, 64), 64); /* 4,096 terms; 7 * 8 items */
     ck_assert_int_eq(rnl_tiles_of_item(&two, 448, 8, 512), 8);
-    ck_assert_int_eq(rnl_tiles_of_item(&two, 448, 2, 64), 16); /* 28 * 2 items */
-    ck_assert_int_eq(rnl_tiles_of_item(&two, 25, 32, 256), 7); /* four of 8 are 7, 7, 7 and 4 */
+    ck_assert_int_eq(rnl_tiles_of_item(&two, 448, 2, 64), 32);  /* 14 * 2 items */
+    ck_assert_int_eq(rnl_tiles_of_item(&two, 25, 32, 256), 13); /* of 16; 13 and 12 */
     ck_assert_int_eq(rnl_tiles_of_item(&two, 7, 1, 64), 1);
     ck_assert_int_eq(rnl_tiles_of_item(&two, 7, 1, 0), 1);
     ck_assert_int_eq(rnl_tiles_of_item(&gpu, 448, 8, 64), 1);
