@@ -145,8 +145,8 @@ RNL_API RNL_NODISCARD rnl_status rnl_gemm_create(rnl_device *device, const rnl_g
 RNL_API rnl_gemm *rnl_gemm_retain(rnl_gemm *gemm);
 RNL_API void rnl_gemm_release(rnl_gemm *gemm);
 /*
- * Enqueues the product of these operands; errors as rnl_gemm_run's. A caller that is hundreds of products ahead of a CPU
- * waits for some of them.
+ * Enqueues the product of these operands; errors as rnl_gemm_run's. A caller that is hundreds of products ahead of a
+ * CPU waits for some of them.
  */
 RNL_API RNL_NODISCARD rnl_status rnl_stream_gemm(rnl_stream *stream, rnl_gemm *gemm, const rnl_gemm_operands *operands);
 
