@@ -315,7 +315,7 @@ WORK multiply_tiles(QGEMM_ARGUMENTS(int), const idx_t grid0, const idx_t grid1, 
     FIND_SCALES;
     FIND_COLUMNS
 
-    const bool plain = IS_PLAIN && size.s2 % 4 == 0 && stride.s5 == 1 && size.s0 >= R && first_column + BLOCK <= size.s1;
+    const bool plain = IS_PLAIN && size.s2 % 4 == 0 && size.s0 >= R && first_column + BLOCK <= size.s1;
     idx_t row_offsets[R]; // of a tile's rows; the last one of all repeats
     for (int r = 0; r < R; r++)
         row_offsets[r] = min((idx_t)r, size.s0 - 1) * stride.s0;

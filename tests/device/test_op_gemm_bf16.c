@@ -62,6 +62,23 @@ START_TEST(layouts)
 }
 END_TEST
 
+/* Tiles whose sums need nothing at the end, and each that they may need alone. */
+START_TEST(whole_tiles)
+{
+    static const gemm_case tests[] = {
+        {.dst_gaps = true},
+        {.alpha = 0.5f},
+        {.beta = 2, .alpha = 1, .c_rank = 2},
+        {.dst_transposed = true},
+    };
+    for (size_t i = 0; runs() && i < sizeof tests / sizeof *tests; ++i) {
+        gemm_case test = tests[i];
+        test.m = 17, test.n = 70, test.k = 24;
+        run(test);
+    }
+}
+END_TEST
+
 START_TEST(batches)
 {
     static const gemm_case tests[] = {
@@ -162,6 +179,7 @@ int main(void)
     tcase_add_test(tests, sides);
     tcase_add_test(tests, deep);
     tcase_add_test(tests, layouts);
+    tcase_add_test(tests, whole_tiles);
     tcase_add_test(tests, batches);
     tcase_add_test(tests, chains);
     tcase_add_test(tests, special_values);

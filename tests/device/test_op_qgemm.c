@@ -143,6 +143,24 @@ START_TEST(zero_points)
 END_TEST
 
 /* Sums that do not fit in 16 bits, that leave 2^24, where float is no longer exact, and that wrap. */
+/* Tiles whose sums need nothing at the end, and each that they may need alone. */
+START_TEST(whole_tiles)
+{
+    if (!force(_i))
+        return;
+    for (unsigned form = 0; form < 32; ++form)
+        run(_i, (qgemm_case){.m = op_small() ? 9 : 17,
+                             .n = op_small() ? 33 : 70,
+                             .k = 24,
+                             .packed = true,
+                             .a_type = bytes[form / 8 % 2],
+                             .za = form & 1 ? QGEMM_EACH : QGEMM_ONE,
+                             .zb = form & 2 ? QGEMM_ONE : QGEMM_NONE,
+                             .bias = form & 4 ? QGEMM_EACH : QGEMM_NONE,
+                             .dst_gaps = form & 16});
+}
+END_TEST
+
 START_TEST(extremes)
 {
     const int64_t deep = op_small() ? 600 : 70001;
@@ -366,6 +384,7 @@ int main(void)
     tcase_add_loop_test(tests, half_the_products, 0, 4);
     tcase_add_loop_test(tests, fours, 0, 2);
     tcase_add_loop_test(tests, zero_points, 0, COUNT);
+    tcase_add_loop_test(tests, whole_tiles, 0, COUNT);
     tcase_add_loop_test(tests, extremes, 0, COUNT);
     tcase_add_loop_test(tests, layouts, 0, COUNT);
     tcase_add_loop_test(tests, batches, 0, COUNT);
