@@ -117,13 +117,13 @@ bool rnl_gemm_bf16_pays(const rnl_device *device, const void *data)
 
 static rnl_status append_product(rnl_step_list *list, const char *name, const rnl_gemm_problem *p)
 {
-    const int64_t rows = rnl_tile_rows(p->m);
-    const int64_t others = rnl_divide_up(p->n, PANEL) * rnl_dims_elements(&p->batch);
-    const int64_t tiles = rnl_tiles_of_item(list->device, rnl_divide_up(p->m, rows), others, p->k);
-    const int64_t row_items = rnl_divide_up(p->m, rows * tiles), panels = rnl_divide_up(p->n, PANEL);
+    const int64_t rows = rnl_gemm_tile_rows_of_8(p->m);
+    const int64_t panels = rnl_divide_up(p->n, PANEL), batches = rnl_dims_elements(&p->batch);
+    const int64_t tiles = rnl_tiles_of_item(list->device, rnl_divide_up(p->m, rows), panels * batches, p->k);
+    const int64_t row_items = rnl_divide_up(p->m, rows * tiles);
     const bool rows_first = !rnl_shares_evenly(list->device, p->m, rows * tiles);
     const size_t items[3] = {(size_t)(rows_first ? row_items : panels), (size_t)(rows_first ? panels : row_items),
-                             (size_t)rnl_dims_elements(&p->batch)};
+                             (size_t)batches};
     static const size_t local[3] = {1, 1, 1};
     rnl_step_builder step;
     rnl_step_begin(&step, list, name, p->index64);

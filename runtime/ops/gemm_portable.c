@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/memory.h"
 #include "base/status.h"
 #include "ops/gemm_problem.h"
 #include "ops/implementation.h"
@@ -6,6 +7,11 @@
 int64_t rnl_gemm_tile_rows(int64_t most, int64_t m)
 {
     return m >= most ? most : m <= 1 ? 1 : m <= 2 ? 2 : m <= 4 ? 4 : most;
+}
+
+int64_t rnl_gemm_tile_rows_of_8(int64_t m)
+{
+    return m > 8 && rnl_divide_up(m, 7) * 7 <= rnl_divide_up(m, 8) * 8 ? 7 : rnl_gemm_tile_rows(8, m);
 }
 
 int64_t rnl_gemm_most_rows(int64_t vector)

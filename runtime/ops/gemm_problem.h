@@ -54,6 +54,8 @@ typedef struct rnl_gemm_tile {
 
 /* As many rows of at most `most` as the product has. */
 int64_t rnl_gemm_tile_rows(int64_t most, int64_t m);
+/* Of at most eight, or seven where these are no more in all. */
+int64_t rnl_gemm_tile_rows_of_8(int64_t m);
 /* Rows that keep the sums of two vectors in registers. */
 int64_t rnl_gemm_most_rows(int64_t vector);
 rnl_status rnl_gemm_append_tile(rnl_step_list *list, const char *name, const rnl_gemm_problem *problem,

@@ -140,7 +140,7 @@ static vectors vectors_of(const rnl_device *device, rnl_instruction instruction)
 /* Rows of a tile. Seven are no slower than eight, and images of 7 x 7 leave none over. */
 static int64_t rows_of(const vectors *v, int64_t m)
 {
-    return v->most_rows < 8 ? rnl_gemm_tile_rows(v->most_rows, m) : rnl_tile_rows(m);
+    return v->most_rows < 8 ? rnl_gemm_tile_rows(v->most_rows, m) : rnl_gemm_tile_rows_of_8(m);
 }
 
 /* Blocks of columns that share the rows of a, which have to be widened, as long as all threads have enough to do. */

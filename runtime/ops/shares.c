@@ -135,10 +135,3 @@ bool rnl_shares_evenly(const rnl_device *device, int64_t count, int64_t share)
     const int64_t threads = rnl_device_units(device), items = rnl_divide_up(rnl_divide_up(count, share), threads);
     return (double)(items * threads) * (double)share <= RNL_TEAM_FAIR * (double)count;
 }
-
-int64_t rnl_tile_rows(int64_t m)
-{
-    if (m <= 4)
-        return m <= 1 ? 1 : m <= 2 ? 2 : 4;
-    return m > 8 && rnl_divide_up(m, 7) * 7 <= rnl_divide_up(m, 8) * 8 ? 7 : 8;
-}

@@ -62,7 +62,4 @@ int64_t rnl_tiles_of_item(const rnl_device *device, int64_t row_tiles, int64_t o
  */
 bool rnl_shares_evenly(const rnl_device *device, int64_t count, int64_t share);
 
-/* Of a tile for a product of m rows: 1, 2, 4, 8 or, where that is no more in all, 7. */
-int64_t rnl_tile_rows(int64_t m);
-
 #endif

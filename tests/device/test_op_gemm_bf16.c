@@ -46,10 +46,10 @@ END_TEST
 
 START_TEST(layouts)
 {
-    for (unsigned form = 0; runs() && form < 128; ++form)
+    for (unsigned form = 0; runs() && form < 64; ++form)
         run((gemm_case){.m = 10,
                         .n = 37,
-                        .k = 20 + form / 64,
+                        .k = 21,
                         .a_transposed = form & 1,
                         .b_transposed = form & 2,
                         .dst_transposed = form & 4,
@@ -66,7 +66,7 @@ END_TEST
 START_TEST(whole_tiles)
 {
     static const gemm_case tests[] = {
-        {.dst_gaps = true},
+        {.alpha = 1},
         {.alpha = 0.5f},
         {.beta = 2, .alpha = 1, .c_rank = 2},
         {.dst_transposed = true},

@@ -142,7 +142,6 @@ START_TEST(zero_points)
 }
 END_TEST
 
-/* Sums that do not fit in 16 bits, that leave 2^24, where float is no longer exact, and that wrap. */
 /* Tiles whose sums need nothing at the end, and each that they may need alone. */
 START_TEST(whole_tiles)
 {
@@ -161,6 +160,7 @@ START_TEST(whole_tiles)
 }
 END_TEST
 
+/* Sums that do not fit in 16 bits, that leave 2^24, where float is no longer exact, and that wrap. */
 START_TEST(extremes)
 {
     const int64_t deep = op_small() ? 600 : 70001;

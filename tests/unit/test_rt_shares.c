@@ -6,6 +6,7 @@
 #include "kernel/team.h"
 #include "kernel/team_cut.h"
 #include "ops/conv_block_plan.h"
+#include "ops/gemm_problem.h"
 #include "ops/shares.h"
 #include "support/test_device.h"
 
@@ -146,7 +147,7 @@ START_TEST(test_tiles)
     static const int64_t rows[][2] = {{1, 1},  {2, 2},  {3, 4},  {4, 4},  {5, 8},   {8, 8},   {9, 7},   {14, 7},
                                       {16, 8}, {49, 7}, {50, 7}, {98, 7}, {128, 8}, {196, 7}, {3136, 7}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        ck_assert_int_eq(rnl_tile_rows(rows[i][0]), rows[i][1]);
+        ck_assert_int_eq(rnl_gemm_tile_rows_of_8(rows[i][0]), rows[i][1]);
     ck_assert_int_eq(rnl_tiles_of_item(&two, 448, 8, 64), 64); /* 4,096 terms; 7 * 8 items */
     ck_assert_int_eq(rnl_tiles_of_item(&two, 448, 8, 512), 8);
     ck_assert_int_eq(rnl_tiles_of_item(&two, 448, 2, 64), 32);  /* 14 * 2 items */
