@@ -157,6 +157,25 @@ static uint64_t count_calls(rnl_session *session, float got[ROWS * SIDE])
     return calls - 1;
 }
 
+static int by_count(const void *a, const void *b)
+{
+    const uint64_t first = *(const uint64_t *)a, second = *(const uint64_t *)b;
+    return (first > second) - (first < second);
+}
+
+/* The same, of a run that comes when all threads have left: most of five, since one that is late needs another call. */
+static uint64_t count_usual_calls(rnl_session *session, float got[ROWS * SIDE])
+{
+    static const struct timespec pause = {.tv_nsec = 20000000};
+    uint64_t counts[5];
+    for (int i = 0; i < 5; i++) {
+        nanosleep(&pause, NULL);
+        counts[i] = count_calls(session, got);
+    }
+    qsort(counts, 5, sizeof *counts, by_count);
+    return counts[2];
+}
+
 typedef struct narrow_run {
     rnl_session *session;
     float *got;
@@ -166,7 +185,7 @@ typedef struct narrow_run {
 static void *run_narrow(void *argument)
 {
     narrow_run *it = argument;
-    it->calls = count_calls(it->session, it->got);
+    it->calls = count_usual_calls(it->session, it->got);
     return NULL;
 }
 
@@ -184,11 +203,11 @@ static void check_helped(rnl_device *device, int layers)
     ck_assert_int_eq(pthread_attr_setstacksize(&small, 512 << 10), 0);
     for (int i = 0; i < 5; i++)
         test_ok(run(it.session, with));
-    const uint64_t few = count_calls(it.session, with);
+    const uint64_t few = count_usual_calls(it.session, with);
     ck_assert_int_eq(pthread_create(&thread, &small, run_narrow, &in_small), 0);
     pthread_join(thread, NULL);
     setenv("RUNNEL_TEAM_HELP", "off", 1);
-    const uint64_t many = count_calls(it.session, without);
+    const uint64_t many = count_usual_calls(it.session, without);
     unsetenv("RUNNEL_TEAM_HELP");
     check_layers(with, layers);
     ck_assert_mem_eq(with, without, sizeof with);
