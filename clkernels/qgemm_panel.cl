@@ -68,38 +68,38 @@ static inline uint load_part(__global const uchar *p, int count)
 #define OF_B(v) ((v) ^ 0x80808080u)
 #endif
 
-// To begin with added, so that results of a whole tile need nothing else and go to `whole`; sum is not set then.
+// now += the products of four terms; rows of a are where offsets say.
+static inline void add_fours(uint16 now[R * NB], __global const uchar *a, const long offsets[R], __global const int *b)
+{
+    uint16 y[NB];
+#pragma unroll
+    for (int j = 0; j < NB; j++)
+        y[j] = OF_B(as_uint16(vload16(0, b + j * W)));
+#pragma unroll
+    for (int r = 0; r < R; r++) {
+        uint16 x;
+        BROADCAST_FOUR(x, a + offsets[r]);
+#pragma unroll
+        for (int j = 0; j < NB; j++)
+            MULTIPLY(now[r * NB + j], x, y[j]);
+    }
+}
+
+// The sums begin with added.
 static inline void multiply(UINTS sum[R * NB], __global const uchar *const rows[R], const uint16 added[NB],
-                            __global const int *b, idx_t depth, __global STORAGE(T_DST) * whole, idx_t whole_step)
+                            __global const int *b, idx_t depth)
 {
     uint16 now[R * NB];
+    long offsets[R];
 #pragma unroll
     for (int i = 0; i < R * NB; i++)
         now[i] = added[i % NB];
+#pragma unroll
+    for (int r = 0; r < R; r++)
+        offsets[r] = rows[r] - rows[0];
     idx_t k = 0;
-    for (; k + 4 <= depth; k += 4) {
-        uint16 y[NB];
-#pragma unroll
-        for (int j = 0; j < NB; j++)
-            y[j] = OF_B(as_uint16(vload16(0, b + j * W)));
-#pragma unroll
-        for (int r = 0; r < R; r++) {
-            uint16 x;
-            BROADCAST_FOUR(x, rows[r] + k);
-#pragma unroll
-            for (int j = 0; j < NB; j++)
-                MULTIPLY(now[r * NB + j], x, y[j]);
-        }
-        b += PANEL;
-    }
-#if RESULT == RESULT_I32 && V > 1
-    if (whole) {
-#pragma unroll
-        for (int i = 0; i < R * NB; i++)
-            vstore16(as_int16(now[i]), 0, whole + i / NB * whole_step + i % NB * W);
-        return;
-    }
-#endif
+    for (; k + 4 <= depth; k += 4, b += PANEL)
+        add_fours(now, rows[0] + k, offsets, b);
     // A copy, for loops that need not be unrolled: it compiles much faster.
 #pragma unroll
     for (int i = 0; i < R * NB; i++)
@@ -112,6 +112,36 @@ static inline void multiply(UINTS sum[R * NB], __global const uchar *const rows[
             MULTIPLY(sum[r * NB + j], x, OF_B(as_uint16(vload16(0, b + j * W))));
     }
 }
+
+#if RESULT == RESULT_I32 && V > 1
+#define HAS_PLAIN 1
+// Results that are sums alone, of `count` tiles whose rows are all there, and of a multiple of four terms. Few terms take as
+// long as finding 7 rows, or as storing what was copied; so offsets are in registers, which vectors are not read for.
+static inline void multiply_plain(__global const uchar *a, idx_t step, const uint16 added[NB], __global const int *b,
+                                  idx_t depth, __global int *dst, idx_t dst_step, idx_t count)
+{
+    long offsets[R];
+#pragma unroll
+    for (int r = 0; r < R; r++) {
+        offsets[r] = (long)r * step;
+        KEEP_NUMBER(offsets[r]);
+    }
+    for (; count > 0; count--) {
+        uint16 now[R * NB];
+        __global const int *of_b = b;
+#pragma unroll
+        for (int i = 0; i < R * NB; i++)
+            now[i] = added[i % NB];
+        for (__global const uchar *at = a, *const end = a + depth; at < end; at += 4, of_b += PANEL)
+            add_fours(now, at, offsets, of_b);
+#pragma unroll
+        for (int i = 0; i < R * NB; i++)
+            vstore16(as_int16(now[i]), 0, dst + (i / NB * (long)dst_step + i % NB * W));
+        a += (long)R * step;
+        dst += (long)R * dst_step;
+    }
+}
+#endif
 
 // Of the bytes as they are in memory; all rows at a time, for an addition waits for the one before it.
 static inline void add_rows(uint sum[R], __global const uchar *const rows[R], idx_t depth, int flip)
@@ -282,20 +312,13 @@ static inline void add_rows(uint sum[R], __global const uchar *const rows[R], id
 #endif
 
 #ifdef VNNI
-#define MULTIPLY_TILE                                                                                                  \
-    multiply(sum, rows, added, b + PANEL, size.s2,                                                                     \
-             whole ? dst + (dst_offset + first * stride.s4 + first_column) : 0, stride.s4)
+#define MULTIPLY_TILE multiply(sum, rows, added, b + PANEL, size.s2)
 #define ADDED_BEHIND(j) 0u
 #else
 #define MULTIPLY_TILE                                                                                                  \
     multiply(sum, rows, (int)(wish - first), b + PANEL, size.s2, FLIP_A,                                               \
              (int)min((idx_t)blocks, (size.s1 - first_column - 1) / BLOCK + 1), stride.s3)
 #define ADDED_BEHIND(j) added[j]
-#endif
-#if defined(VNNI) && RESULT == RESULT_I32 && V > 1
-#define IS_PLAIN !(row_sums | own_zeros)
-#else
-#define IS_PLAIN false
 #endif
 
 // flags.s6 tiles of R rows, one below the other, and with MADD flags.s7 blocks of columns (one, or an even number), which
@@ -315,12 +338,20 @@ WORK multiply_tiles(QGEMM_ARGUMENTS(int), const idx_t grid0, const idx_t grid1, 
     FIND_SCALES;
     FIND_COLUMNS
 
-    const bool plain = IS_PLAIN && size.s2 % 4 == 0 && size.s0 >= R && first_column + BLOCK <= size.s1;
     idx_t row_offsets[R]; // of a tile's rows; the last one of all repeats
     for (int r = 0; r < R; r++)
         row_offsets[r] = min((idx_t)r, size.s0 - 1) * stride.s0;
     const idx_t end = min(first_wish + R * flags.s6, size.s0);
-    for (idx_t wish = first_wish; wish < end; wish += R) {
+    idx_t wish = first_wish;
+#ifdef HAS_PLAIN
+    if (!(row_sums | own_zeros) && size.s2 % 4 == 0 && first_column + BLOCK <= size.s1) {
+        const idx_t tiles = (end - wish) / R;
+        multiply_plain(a + wish * stride.s0, stride.s0, added, b + PANEL, size.s2,
+                       dst + (dst_offset + wish * stride.s4 + first_column), stride.s4, tiles);
+        wish += tiles * R;
+    }
+#endif
+    for (; wish < end; wish += R) {
         const idx_t first = size.s0 < R ? 0 : min(wish, size.s0 - R);
         __global const uchar *rows[R];
 #pragma unroll
@@ -328,10 +359,7 @@ WORK multiply_tiles(QGEMM_ARGUMENTS(int), const idx_t grid0, const idx_t grid1, 
             rows[r] = a + (first * stride.s0 + row_offsets[r]);
         UINTS sum[MAX_BLOCKS * R * NB];
         uint sum_of_a[R];
-        const bool whole = plain && wish == first;
         MULTIPLY_TILE;
-        if (whole)
-            continue;
         if (row_sums)
             add_rows(sum_of_a, rows, size.s2, FLIP_A);
         for (int r = (int)(wish - first); r < R && first + r < size.s0; r++) {
