@@ -9,8 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LARGE_BYTES ((size_t)4 << 20) /* of a block whose pages are to be large ones */
-
 static void release_arena(rnl_session *session)
 {
     for (size_t i = 0; i < session->block_count; i++)
@@ -67,17 +65,6 @@ static rnl_status create_block(rnl_session *session, const rnl_plan *plan, uint3
     return rnl_buffer_create_with(session->model->device, RNL_MEMORY_DEVICE, bytes, &options, &session->blocks[block]);
 }
 
-/* What lies between steps is written and read from end to end in each run; see rnl_memory_prefer_large_pages. */
-static rnl_status prefer_large_pages(rnl_session *session, rnl_buffer *block)
-{
-    void *host;
-    if (!session->model->device->maps_in_place || rnl_buffer_size(block) < LARGE_BYTES)
-        return RNL_OK;
-    TRY(rnl_buffer_map(session->stream, block, &host));
-    rnl_memory_prefer_large_pages(host, rnl_buffer_size(block));
-    return rnl_buffer_unmap(session->stream, block, host);
-}
-
 static rnl_status grow_arena(rnl_session *session, const rnl_plan *plan, size_t guard)
 {
     if (arena_fits(session, plan, guard))
@@ -89,7 +76,6 @@ static rnl_status grow_arena(rnl_session *session, const rnl_plan *plan, size_t 
         TRY(create_block(session, plan, (uint32_t)i, bytes), "arena of %zu bytes", plan->arena_bytes);
         session->block_count = i + 1;
         session->arena_bytes += bytes;
-        TRY(prefer_large_pages(session, session->blocks[i]));
     }
     if (session->arena_bytes > session->arena_peak_bytes)
         session->arena_peak_bytes = session->arena_bytes;

@@ -177,6 +177,35 @@ void rnl_memory_prefer_large_pages(void *memory, size_t size_bytes)
         (void)madvise((void *)first, end - first, MADV_HUGEPAGE); /* nothing depends on the answer, here and below */
 }
 
+/* In front of it, on a page of its own, stands how much is mapped. */
+void *rnl_memory_map_large(size_t size_bytes)
+{
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    size_t bytes;
+    if (!rnl_size_add(size_bytes, LARGE_PAGE + 2 * page, &bytes) || bytes > PTRDIFF_MAX || fails_now())
+        return NULL;
+    char *all = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (all == MAP_FAILED)
+        return NULL;
+    const uintptr_t wish = ((uintptr_t)all + page + LARGE_PAGE - 1) & ~(uintptr_t)(LARGE_PAGE - 1);
+    const size_t before = wish - page - (uintptr_t)all, used = (page + size_bytes + page - 1) & ~(page - 1);
+    if (before > 0)
+        munmap(all, before);
+    if (before + used < bytes)
+        munmap(all + before + used, bytes - before - used);
+    memcpy(all + before, &used, sizeof used);
+    rnl_memory_prefer_large_pages(all + before + page, size_bytes);
+    return all + before + page;
+}
+
+void rnl_memory_unmap_large(void *memory)
+{
+    size_t used;
+    char *first = (char *)memory - sysconf(_SC_PAGESIZE);
+    memcpy(&used, first, sizeof used);
+    munmap(first, used);
+}
+
 #ifdef MADV_POPULATE_WRITE /* new with Linux 5.14 */
 /* A system without large pages at hand moves others' small ones together first, in the thread that asks, which takes
  * ten times as long as small ones would: nobody asks again then. */

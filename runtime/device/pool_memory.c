@@ -3,6 +3,9 @@
 #include "device/pool_parts.h"
 
 #include "base/memory.h"
+#include "device/wrap.h"
+
+#define LARGE_BYTES ((size_t)4 << 20) /* whose pages are to be large ones */
 
 static rnl_status get_map_queue(struct rnl_pool *pool)
 {
@@ -41,6 +44,30 @@ static void release_memory(struct rnl_pool *pool, cl_mem memory, void *host)
         clReleaseMemObject(memory);
 }
 
+static void CL_CALLBACK unmap_large(cl_mem memory, void *host)
+{
+    (void)memory;
+    rnl_memory_unmap_large(host);
+}
+
+/* A CPU's own memory, of ours: its driver's has small pages. NULL, and no failure: the driver's it is. */
+static cl_mem create_large(const struct rnl_pool *pool, rnl_memory kind, size_t bytes)
+{
+    const rnl_error before = *rnl_last_error();
+    const bool wants = kind == RNL_MEMORY_DEVICE && bytes >= LARGE_BYTES && pool->device->maps_in_place && !pool->exact;
+    void *host = wants ? rnl_memory_map_large(bytes) : NULL;
+    cl_mem memory = NULL;
+    if (!host)
+        return NULL;
+    if (rnl_wrap_memory(pool->device, host, bytes, &memory) == RNL_OK &&
+        CL(clSetMemObjectDestructorCallback(memory, unmap_large, host)) == RNL_OK)
+        return memory;
+    rnl_unwrap_memory(memory);
+    rnl_memory_unmap_large(host);
+    (void)rnl_error_restore(&before);
+    return NULL;
+}
+
 /* Nobody touches new memory here, so a driver that allocates lazily does so at its first use: the budget is the guard.
  */
 static rnl_status create_memory(struct rnl_pool *pool, rnl_memory kind, size_t bytes, cl_mem *out_memory,
@@ -50,8 +77,11 @@ static rnl_status create_memory(struct rnl_pool *pool, rnl_memory kind, size_t b
     cl_mem_flags flags = CL_MEM_READ_WRITE | (kind == RNL_MEMORY_PINNED ? CL_MEM_ALLOC_HOST_PTR : 0);
     *out_host = NULL;
     *out_memory = NULL;
-    cl_mem memory = CL_NEW(&code, clCreateBuffer(pool->device->context, flags, bytes, NULL, &code));
-    TRY(rnl_cl_status(code, "clCreateBuffer"));
+    cl_mem memory = create_large(pool, kind, bytes);
+    if (!memory) {
+        memory = CL_NEW(&code, clCreateBuffer(pool->device->context, flags, bytes, NULL, &code));
+        TRY(rnl_cl_status(code, "clCreateBuffer"));
+    }
     rnl_status status = kind == RNL_MEMORY_PINNED ? map_memory(pool, memory, bytes, out_host) : RNL_OK;
     if (status != RNL_OK) {
         release_memory(pool, memory, NULL);

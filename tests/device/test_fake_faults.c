@@ -10,6 +10,7 @@
 #include <string.h>
 
 #define COUNT 64
+#define LARGE_BYTES ((size_t)5 << 20) /* a CPU's would be in large pages */
 
 static const char *const devices[] = {"0:0", "0:1", "1:0"};
 static const char source[] =
@@ -56,7 +57,7 @@ static void open_other(int at)
 /* What a run holds. */
 typedef struct objects {
     rnl_stream *streams[2];
-    rnl_buffer *device_memory, *pinned;
+    rnl_buffer *device_memory, *pinned, *large;
     rnl_kernel *kernel;
     rnl_event *event;
     int back[COUNT];
@@ -68,6 +69,7 @@ static rnl_status create(rnl_device *on, objects *o)
     STEP(rnl_stream_create(on, &o->streams[1]));
     STEP(rnl_buffer_create(on, RNL_MEMORY_DEVICE, sizeof o->back, &o->device_memory));
     STEP(rnl_buffer_create(on, RNL_MEMORY_PINNED, sizeof o->back, &o->pinned));
+    STEP(rnl_buffer_create(on, RNL_MEMORY_DEVICE, LARGE_BYTES, &o->large));
     STEP(rnl_kernel_create(on, source, NULL, "fake_scale", &o->kernel));
     for (int i = 0; i < COUNT; i++)
         ((int *)rnl_buffer_host(o->pinned))[i] = i - 9;
@@ -110,6 +112,7 @@ static rnl_status finish(objects *o, rnl_status status, const rnl_error *error)
     rnl_kernel_release(o->kernel);
     rnl_buffer_release(o->pinned);
     rnl_buffer_release(o->device_memory);
+    rnl_buffer_release(o->large);
     return status == RNL_OK ? status : rnl_error_restore(error);
 }
 

@@ -4,6 +4,7 @@
 #include "device/chunk.h"
 #include "support/test_device.h"
 #include <math.h>
+#include <runnel/interop.h>
 #include <runnel/pool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -131,6 +132,39 @@ START_TEST(large_buffers_and_those_that_ask_have_memory_of_their_own)
     release(2);
     test_ok(rnl_buffer_create_with(device, RNL_MEMORY_DEVICE, 4 * KIB, &options, &buffers[3]));
     ck_assert(!shares(buffers[3]));
+}
+END_TEST
+
+static int last_number(cl_context context, cl_mem memory, size_t size)
+{
+    cl_device_id id;
+    cl_int code;
+    int found = 0;
+    ck_assert_int_eq(clGetContextInfo(context, CL_CONTEXT_DEVICES, sizeof id, &id, NULL), CL_SUCCESS);
+    cl_command_queue queue = clCreateCommandQueue(context, id, 0, &code);
+    ck_assert_int_eq(code, CL_SUCCESS);
+    code = clEnqueueReadBuffer(queue, memory, CL_TRUE, size - sizeof found, sizeof found, &found, 0, NULL, NULL);
+    ck_assert_int_eq(code, CL_SUCCESS);
+    clReleaseCommandQueue(queue);
+    return found;
+}
+
+/* Where it lies in memory that is the pool's own, that stays as long as anybody holds the cl_mem. */
+START_TEST(a_large_buffer_outlives_its_pool)
+{
+    const int number = 0x1234567;
+    cl_context context;
+    create(0, 5 * MIB);
+    test_ok(rnl_stream_fill(stream, buffers[0], 0, &number, sizeof number, 5 * MIB));
+    test_ok(rnl_stream_synchronize(stream));
+    cl_mem memory = rnl_buffer_get_cl_mem(buffers[0]);
+    ck_assert_int_eq(clRetainMemObject(memory), CL_SUCCESS);
+    ck_assert_int_eq(clGetMemObjectInfo(memory, CL_MEM_CONTEXT, sizeof context, &context, NULL), CL_SUCCESS);
+    ck_assert_int_eq(clRetainContext(context), CL_SUCCESS); /* Intel's runtime does not for a cl_mem */
+    close_all();
+    ck_assert_int_eq(last_number(context, memory, 5 * MIB), number);
+    ck_assert_int_eq(clReleaseMemObject(memory), CL_SUCCESS);
+    ck_assert_int_eq(clReleaseContext(context), CL_SUCCESS);
 }
 END_TEST
 
@@ -398,6 +432,7 @@ int main(void)
     tcase_add_test(test_case, small_buffers_share_a_block_and_do_not_overlap);
     tcase_add_test(test_case, neighbours_are_joined_for_a_larger_request);
     tcase_add_test(test_case, large_buffers_and_those_that_ask_have_memory_of_their_own);
+    tcase_add_test(test_case, a_large_buffer_outlives_its_pool);
     tcase_add_test(test_case, a_large_request_is_cut_from_a_chunk_where_the_budget_leaves_no_other_place);
     tcase_add_test(test_case, pinned_pieces_have_their_place_in_the_host);
     tcase_add_test(test_case, streams_do_not_wait_for_neighbours_in_a_chunk);

@@ -26,6 +26,7 @@ const cl_icd_dispatch fake_dispatch = {
     ENTRY(clRetainMemObject),
     ENTRY(clReleaseMemObject),
     ENTRY(clGetMemObjectInfo),
+    ENTRY(clSetMemObjectDestructorCallback),
     ENTRY(clCreateProgramWithSource),
     ENTRY(clCreateProgramWithBinary),
     ENTRY(clRetainProgram),

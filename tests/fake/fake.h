@@ -213,6 +213,8 @@ struct _cl_mem {
     bool lies, owns_data, owns_host;
     cl_uint map_count;
     fake_mapping *mappings;
+    void(CL_CALLBACK *destructor)(cl_mem memory, void *data); /* one at most */
+    void *destructor_data;
 };
 
 /* A buffer for a command of the queue, and the range in it. */

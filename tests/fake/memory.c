@@ -170,6 +170,8 @@ cl_mem clCreateSubBuffer(cl_mem buffer, cl_mem_flags flags, cl_buffer_create_typ
 void fake_destroy_memory(void *object)
 {
     cl_mem memory = object;
+    if (memory->destructor)
+        memory->destructor(memory, memory->destructor_data);
     while (memory->mappings) {
         fake_mapping *next = memory->mappings->next;
         free(memory->mappings);
@@ -197,6 +199,18 @@ cl_int clReleaseMemObject(cl_mem memory)
 {
     cl_int fault = fake_enter("clReleaseMemObject"), code = fake_release(memory, FAKE_MEMORY);
     return fake_leave(fault != CL_SUCCESS ? fault : code);
+}
+
+cl_int clSetMemObjectDestructorCallback(cl_mem memory, void(CL_CALLBACK *destructor)(cl_mem memory, void *data),
+                                        void *data)
+{
+    ENTER("clSetMemObjectDestructorCallback");
+    ATTEMPT(fake_check(memory, FAKE_MEMORY));
+    REQUIRE(destructor, CL_INVALID_VALUE);
+    REQUIRE(!memory->destructor, CL_OUT_OF_HOST_MEMORY);
+    memory->destructor = destructor;
+    memory->destructor_data = data;
+    return fake_leave(CL_SUCCESS);
 }
 
 cl_int clGetMemObjectInfo(cl_mem memory, cl_mem_info what, size_t size, void *out, size_t *out_bytes)
