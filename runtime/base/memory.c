@@ -162,23 +162,26 @@ rnl_status rnl_strdup(const char *text, char **out_copy)
 }
 
 /* The whole pages inside. */
-static void find_pages(void *memory, size_t size_bytes, uintptr_t *out_first, uintptr_t *out_end)
+static void find_pages(void *memory, size_t size_bytes, uintptr_t page, uintptr_t *out_first, uintptr_t *out_end)
 {
-    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), at = (uintptr_t)memory;
+    const uintptr_t at = (uintptr_t)memory;
     *out_first = (at + page - 1) & ~(page - 1);
     *out_end = (at + size_bytes) & ~(page - 1);
 }
 
+/* Whole ones: the system joins what lies side by side, and would give 2 MiB for the end of one and the start of
+ * another.
+ */
 void rnl_memory_prefer_large_pages(void *memory, size_t size_bytes)
 {
     uintptr_t first, end;
-    find_pages(memory, size_bytes, &first, &end);
+    find_pages(memory, size_bytes, LARGE_PAGE, &first, &end);
     if (first < end && !atomic_load(&large_pages_are_scarce))
         (void)madvise((void *)first, end - first, MADV_HUGEPAGE); /* nothing depends on the answer, here and below */
 }
 
 /* In front of it, on a page of its own, stands how much is mapped. */
-void *rnl_memory_map_large(size_t size_bytes)
+void *rnl_memory_map_aligned(size_t size_bytes)
 {
     const size_t page = (size_t)sysconf(_SC_PAGESIZE);
     size_t bytes;
@@ -194,11 +197,10 @@ void *rnl_memory_map_large(size_t size_bytes)
     if (before + used < bytes)
         munmap(all + before + used, bytes - before - used);
     memcpy(all + before, &used, sizeof used);
-    rnl_memory_prefer_large_pages(all + before + page, size_bytes);
     return all + before + page;
 }
 
-void rnl_memory_unmap_large(void *memory)
+void rnl_memory_unmap_aligned(void *memory)
 {
     size_t used;
     char *first = (char *)memory - sysconf(_SC_PAGESIZE);
@@ -224,7 +226,7 @@ void rnl_memory_expect(void *memory, size_t size_bytes)
 {
 #ifdef MADV_POPULATE_WRITE
     uintptr_t first, end;
-    find_pages(memory, size_bytes, &first, &end);
+    find_pages(memory, size_bytes, (uintptr_t)sysconf(_SC_PAGESIZE), &first, &end);
     while (first < end) {
         const size_t part = end - first < EXPECTED_TOGETHER ? end - first : EXPECTED_TOGETHER;
         populate(first, part);

@@ -71,9 +71,9 @@ RNL_API void rnl_memory_expect(void *memory, size_t size_bytes);
  */
 RNL_API void rnl_memory_prefer_large_pages(void *memory, size_t size_bytes);
 
-/* New memory of such pages, which begins where one does. NULL where there is none. Any thread. */
-RNL_API void *rnl_memory_map_large(size_t size_bytes);
-RNL_API void rnl_memory_unmap_large(void *memory);
+/* New memory, which begins where a page of 2 MiB may. NULL where there is none. Any thread. */
+RNL_API void *rnl_memory_map_aligned(size_t size_bytes);
+RNL_API void rnl_memory_unmap_aligned(void *memory);
 
 /* For tests: the n-th allocation from now on fails (1 = the next); 0 = never. One-shot. Counts over all threads. */
 RNL_API void rnl_alloc_fail_at(uint64_t n);

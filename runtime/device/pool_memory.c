@@ -47,37 +47,40 @@ static void release_memory(struct rnl_pool *pool, cl_mem memory, void *host)
 static void CL_CALLBACK unmap_large(cl_mem memory, void *host)
 {
     (void)memory;
-    rnl_memory_unmap_large(host);
+    rnl_memory_unmap_aligned(host);
 }
 
-/* A CPU's own memory, of ours: its driver's has small pages. NULL, and no failure: the driver's it is. */
-static cl_mem create_large(const struct rnl_pool *pool, rnl_memory kind, size_t bytes)
+/*
+ * A CPU's memory, of ours: its driver's has small pages. Large ones are as many as the request fills: what is behind it
+ * may stay untouched. NULL, and no failure: the driver's it is.
+ */
+static cl_mem create_large(const struct rnl_pool *pool, size_t bytes, size_t used_bytes)
 {
     const rnl_error before = *rnl_last_error();
-    const bool wants = kind == RNL_MEMORY_DEVICE && bytes >= LARGE_BYTES && pool->device->maps_in_place && !pool->exact;
-    void *host = wants ? rnl_memory_map_large(bytes) : NULL;
+    void *host = rnl_memory_map_aligned(bytes);
     cl_mem memory = NULL;
     if (!host)
         return NULL;
+    rnl_memory_prefer_large_pages(host, used_bytes);
     if (rnl_wrap_memory(pool->device, host, bytes, &memory) == RNL_OK &&
         CL(clSetMemObjectDestructorCallback(memory, unmap_large, host)) == RNL_OK)
         return memory;
     rnl_unwrap_memory(memory);
-    rnl_memory_unmap_large(host);
+    rnl_memory_unmap_aligned(host);
     (void)rnl_error_restore(&before);
     return NULL;
 }
 
 /* Nobody touches new memory here, so a driver that allocates lazily does so at its first use: the budget is the guard.
  */
-static rnl_status create_memory(struct rnl_pool *pool, rnl_memory kind, size_t bytes, cl_mem *out_memory,
-                                void **out_host)
+static rnl_status create_memory(struct rnl_pool *pool, rnl_memory kind, size_t bytes, size_t large_bytes,
+                                cl_mem *out_memory, void **out_host)
 {
     cl_int code;
     cl_mem_flags flags = CL_MEM_READ_WRITE | (kind == RNL_MEMORY_PINNED ? CL_MEM_ALLOC_HOST_PTR : 0);
     *out_host = NULL;
     *out_memory = NULL;
-    cl_mem memory = create_large(pool, kind, bytes);
+    cl_mem memory = large_bytes > 0 ? create_large(pool, bytes, large_bytes) : NULL;
     if (!memory) {
         memory = CL_NEW(&code, clCreateBuffer(pool->device->context, flags, bytes, NULL, &code));
         TRY(rnl_cl_status(code, "clCreateBuffer"));
@@ -101,12 +104,17 @@ static void destroy_memory(struct rnl_pool *pool, rnl_memory kind, size_t bytes,
     rnl_pool_kind_of(pool, kind)->reserved -= bytes;
 }
 
-rnl_status rnl_pool_make_own(struct rnl_pool *pool, rnl_memory kind, size_t bytes, rnl_pool_block **out_block)
+rnl_status rnl_pool_make_own(struct rnl_pool *pool, const rnl_pool_request *request, size_t bytes,
+                             rnl_pool_block **out_block)
 {
+    const rnl_memory kind = request->kind;
+    const bool is_large =
+        kind == RNL_MEMORY_DEVICE && pool->device->maps_in_place && !pool->exact && request->size_bytes >= LARGE_BYTES;
     rnl_pool_block *block;
     *out_block = NULL;
     TRY(rnl_spares_take(&pool->spares, &block));
-    rnl_status status = create_memory(pool, kind, bytes, &block->memory, &block->host);
+    rnl_status status =
+        create_memory(pool, kind, bytes, is_large ? request->size_bytes : 0, &block->memory, &block->host);
     if (status != RNL_OK) {
         rnl_spares_put(&pool->spares, block);
         return status;
@@ -147,7 +155,7 @@ rnl_status rnl_pool_make_chunk(struct rnl_pool *pool, rnl_memory kind, size_t by
     rnl_chunk *chunk;
     *out_chunk = NULL;
     TRY(rnl_chunk_create(kind, bytes - chunk_start(pool), pool->align, &pool->spares, &chunk));
-    rnl_status status = create_memory(pool, kind, bytes, &chunk->memory, &chunk->host);
+    rnl_status status = create_memory(pool, kind, bytes, 0, &chunk->memory, &chunk->host);
     if (status != RNL_OK) {
         rnl_chunk_destroy(chunk, &pool->spares);
         return status;

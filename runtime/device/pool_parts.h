@@ -66,7 +66,7 @@ rnl_pool_block *rnl_pool_pop(struct rnl_pool *pool, rnl_pool_kind *kind, size_t 
 /* ---- pool_memory.c: the driver's objects ---- */
 
 /* RNL_RESOURCE_EXHAUSTED is the driver's answer: the budget was looked at before. */
-RNL_NODISCARD rnl_status rnl_pool_make_own(struct rnl_pool *pool, rnl_memory kind, size_t bytes,
+RNL_NODISCARD rnl_status rnl_pool_make_own(struct rnl_pool *pool, const rnl_pool_request *request, size_t bytes,
                                            rnl_pool_block **out_block);
 void rnl_pool_drop_own(struct rnl_pool *pool, rnl_pool_block *block);
 RNL_NODISCARD rnl_status rnl_pool_make_chunk(struct rnl_pool *pool, rnl_memory kind, size_t bytes,

@@ -161,10 +161,10 @@ static rnl_status place_alone(struct rnl_pool *pool, const rnl_pool_want *want, 
         return RNL_OK;
     size_t bytes = make_room(pool, want);
     if (bytes) {
-        rnl_status status = rnl_pool_make_own(pool, want->request->kind, bytes, out_block);
+        rnl_status status = rnl_pool_make_own(pool, want->request, bytes, out_block);
         if (status == RNL_RESOURCE_EXHAUSTED) {
             rnl_pool_release_all(pool);
-            status = refused = rnl_pool_make_own(pool, want->request->kind, bytes, out_block);
+            status = refused = rnl_pool_make_own(pool, want->request, bytes, out_block);
         }
         if (status != RNL_RESOURCE_EXHAUSTED)
             return status;

@@ -208,26 +208,26 @@ START_TEST(expected_pages_are_there)
 END_TEST
 
 /* All of it can be written, to its last byte; none of it, nor of what was mapped for its place, stays behind. */
-START_TEST(large_memory_begins_where_a_large_page_does)
+START_TEST(aligned_memory_begins_where_a_large_page_may)
 {
     static const size_t sizes[] = {1, 4096, ((size_t)2 << 20) - 1, (size_t)2 << 20, ((size_t)9 << 20) + 12345};
     unsigned char is_there;
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-        char *memory = rnl_memory_map_large(sizes[i]);
+        char *memory = rnl_memory_map_aligned(sizes[i]);
         ck_assert_ptr_nonnull(memory);
         ck_assert_uint_eq((uintptr_t)memory % ((size_t)2 << 20), 0);
         ck_assert_int_eq(memory[sizes[i] - 1], 0);
         memset(memory, 0x5a, sizes[i]);
         const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE),
                         last = (uintptr_t)(memory + sizes[i] - 1) & ~(page - 1);
-        rnl_memory_unmap_large(memory);
+        rnl_memory_unmap_aligned(memory);
         ck_assert_int_eq(mincore(memory - page, 1, &is_there), -1);
         ck_assert_int_eq(mincore((void *)last, 1, &is_there), -1);
     }
-    ck_assert_ptr_null(rnl_memory_map_large(SIZE_MAX));
-    ck_assert_ptr_null(rnl_memory_map_large(PTRDIFF_MAX));
+    ck_assert_ptr_null(rnl_memory_map_aligned(SIZE_MAX));
+    ck_assert_ptr_null(rnl_memory_map_aligned(PTRDIFF_MAX));
     rnl_alloc_fail_at(1);
-    ck_assert_ptr_null(rnl_memory_map_large(1));
+    ck_assert_ptr_null(rnl_memory_map_aligned(1));
 }
 END_TEST
 
@@ -245,7 +245,7 @@ int main(void)
     tcase_add_test(test_case, element_types_have_sizes_and_names);
     tcase_add_test(test_case, the_hash_is_xxh3);
     tcase_add_test(test_case, expected_pages_are_there);
-    tcase_add_test(test_case, large_memory_begins_where_a_large_page_does);
+    tcase_add_test(test_case, aligned_memory_begins_where_a_large_page_may);
     suite_add_tcase(suite, test_case);
     return test_run(suite, false);
 }
