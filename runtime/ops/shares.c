@@ -8,7 +8,7 @@
 #define ITEMS 4         /* of a thread, in each direction */
 #define BETTER 0.98     /* of the least cost so far, to be worth more work-items */
 #define MOST_TILES 8    /* of a work-item, one below the other, or more of … */
-#define MOST_TERMS 4096 /* in all */
+#define MOST_TERMS 16384 /* in all */
 #define MANY_ITEMS 64   /* of a thread, for which it does not matter who has one more */
 
 int64_t rnl_shares_rounds(const rnl_shares *shares, int64_t threads)
@@ -120,7 +120,7 @@ int64_t rnl_stretch_share(const rnl_device *device, int64_t count, int64_t parts
 
 int64_t rnl_tiles_of_item(const rnl_device *device, int64_t row_tiles, int64_t others, int64_t terms)
 {
-    const int64_t enough = 8 * (int64_t)device->info.compute_units;
+    const int64_t enough = 4 * (int64_t)device->info.compute_units;
     const int64_t most = terms > 0 && terms < MOST_TERMS / MOST_TILES ? MOST_TERMS / terms : MOST_TILES;
     int64_t tiles = 1;
     if (!rnl_device_is_cpu(device))

@@ -148,9 +148,11 @@ START_TEST(test_tiles)
                                       {16, 8}, {49, 7}, {50, 7}, {98, 7}, {128, 8}, {196, 7}, {3136, 7}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         ck_assert_int_eq(rnl_gemm_tile_rows_of_8(rows[i][0]), rows[i][1]);
-    ck_assert_int_eq(rnl_tiles_of_item(&two, 448, 8, 64), 56); /* 4,096 terms; 8 * 8 items, not 7 * 8 */
-    ck_assert_int_eq(rnl_tiles_of_item(&two, 448, 8, 512), 8);
-    ck_assert_int_eq(rnl_tiles_of_item(&two, 448, 2, 64), 32);  /* 14 * 2 items */
+    ck_assert_int_eq(rnl_tiles_of_item(&two, 448, 8, 64), 224); /* 2 * 8 items */
+    ck_assert_int_eq(rnl_tiles_of_item(&two, 448, 8, 256), 56); /* 16,384 terms; 8 * 8 items, not 7 * 8 */
+    ck_assert_int_eq(rnl_tiles_of_item(&two, 448, 8, 512), 32);
+    ck_assert_int_eq(rnl_tiles_of_item(&two, 448, 8, 4096), 8);
+    ck_assert_int_eq(rnl_tiles_of_item(&two, 448, 2, 64), 56);  /* 8 * 2 items */
     ck_assert_int_eq(rnl_tiles_of_item(&two, 25, 32, 256), 13); /* of 16; 13 and 12 */
     ck_assert_int_eq(rnl_tiles_of_item(&two, 7, 1, 64), 1);
     ck_assert_int_eq(rnl_tiles_of_item(&two, 7, 1, 0), 1);
