@@ -160,6 +160,23 @@ START_TEST(whole_tiles)
 }
 END_TEST
 
+/* Several of them, one below the other in a work-item, and what is left behind them. */
+START_TEST(whole_tiles_in_a_row)
+{
+    if (!force(_i) || op_small())
+        return;
+    for (unsigned form = 0; form < 8; ++form)
+        run(_i, (qgemm_case){.m = 229,
+                             .n = 70,
+                             .k = 12,
+                             .packed = true,
+                             .a_type = bytes[form & 1],
+                             .za = QGEMM_ONE,
+                             .a_apart = form & 2,
+                             .dst_gaps = form & 4});
+}
+END_TEST
+
 /* Sums that do not fit in 16 bits, that leave 2^24, where float is no longer exact, and that wrap. */
 START_TEST(extremes)
 {
@@ -385,6 +402,7 @@ int main(void)
     tcase_add_loop_test(tests, fours, 0, 2);
     tcase_add_loop_test(tests, zero_points, 0, COUNT);
     tcase_add_loop_test(tests, whole_tiles, 0, COUNT);
+    tcase_add_loop_test(tests, whole_tiles_in_a_row, 0, COUNT);
     tcase_add_loop_test(tests, extremes, 0, COUNT);
     tcase_add_loop_test(tests, layouts, 0, COUNT);
     tcase_add_loop_test(tests, batches, 0, COUNT);

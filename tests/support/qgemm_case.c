@@ -191,8 +191,9 @@ void qgemm_case_create(qgemm_run *run)
     t->a_type = t->a_type ? t->a_type : RNL_U8;
     t->b_type = t->b_type ? t->b_type : RNL_I8;
     t->dst_type = t->dst_type ? t->dst_type : RNL_I32;
-    run->a =
-        create_matrix(run, t->a_type, (const int64_t[]){t->m, t->k}, t->a_less, t->a_ones, t->a_transposed, t->a_gaps);
+    run->a = create_matrix(run, t->a_type, (const int64_t[]){t->m, t->k + (t->a_apart ? 5 : 0)}, t->a_less, t->a_ones,
+                           t->a_transposed, t->a_gaps);
+    run->a->view.shape[run->a->view.rank - 1] = t->k;
     run->b =
         create_matrix(run, t->b_type, (const int64_t[]){t->k, t->n}, t->b_less, t->b_ones, t->b_transposed, t->b_gaps);
     run->dst = create_matrix(run, t->dst_type, (const int64_t[]){t->m, t->n}, 0, 0, t->dst_transposed, t->dst_gaps);

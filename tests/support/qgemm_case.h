@@ -25,6 +25,7 @@ typedef struct qgemm_case {
     qgemm_spread za, zb, bias, b_scale;
     bool a_scale, dst_scale, zd;
     bool extremes;   /* elements are the types' lowest and highest */
+    bool a_apart;    /* rows of a lie further apart than they are long */
     bool packed;     /* b beforehand; else scratch */
     bool no_scratch; /* nor that */
     size_t chain;    /* 1: v * 0.5 and max(v, -3); 2: + y0 of the last dimension; 3: + y0 of dst's shape, transposed */
