@@ -5,11 +5,11 @@
 #include "kernel/team_cut.h"
 #include "ops/implementation.h"
 
-#define ITEMS 4         /* of a thread, in each direction */
-#define BETTER 0.98     /* of the least cost so far, to be worth more work-items */
-#define MOST_TILES 8    /* of a work-item, one below the other, or more of … */
+#define ITEMS 4          /* of a thread, in each direction */
+#define BETTER 0.98      /* of the least cost so far, to be worth more work-items */
+#define MOST_TILES 8     /* of a work-item, one below the other, or more of … */
 #define MOST_TERMS 16384 /* in all */
-#define MANY_ITEMS 64   /* of a thread, for which it does not matter who has one more */
+#define MANY_ITEMS 64    /* of a thread, for which it does not matter who has one more */
 
 int64_t rnl_shares_rounds(const rnl_shares *shares, int64_t threads)
 {
