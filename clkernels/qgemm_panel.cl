@@ -115,8 +115,9 @@ static inline void multiply(UINTS sum[R * NB], __global const uchar *const rows[
 
 #if RESULT == RESULT_I32 && V > 1
 #define HAS_PLAIN 1
-// Results that are sums alone, of `count` tiles whose rows are all there, and of a multiple of four terms. Few terms take as
-// long as finding 7 rows, or as storing what was copied; so offsets are in registers, which vectors are not read for.
+// `count` whole tiles, one below the other, whose results are sums alone, of a multiple of four terms: from registers to
+// memory. Of few terms the products take no longer than finding R pointers anew for each tile, so rows are a pointer and
+// offsets, kept from one tile to the next.
 static inline void multiply_plain(__global const uchar *a, idx_t step, const uint16 added[NB], __global const int *b,
                                   idx_t depth, __global int *dst, idx_t dst_step, idx_t count)
 {
@@ -322,7 +323,7 @@ static inline void add_rows(uint sum[R], __global const uchar *const rows[R], id
 #endif
 
 // flags.s6 tiles of R rows, one below the other, and with MADD flags.s7 blocks of columns (one, or an even number), which
-// share what is widened of a. Rows first … first + R - 1 are multiplied; those from begin on are the
+// share what is widened of a. Rows first … first + R - 1 are multiplied; those from wish on are the
 // tile's. Rows beyond the last one repeat it, and are not stored.
 WORK multiply_tiles(QGEMM_ARGUMENTS(int), const idx_t grid0, const idx_t grid1, const idx_t grid2)
 {

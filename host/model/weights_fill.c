@@ -236,7 +236,6 @@ static rnl_status fill_in_place(rnl_weights *weights, job_list *list)
     for (size_t i = weights->ready_blocks; i < weights->block_count; i++)
         if (!weights->blocks[i].is_mapped) {
             GOTO(rnl_buffer_map(weights->stream, weights->blocks[i].buffer, &weights->blocks[i].host));
-            rnl_memory_prefer_large_pages(weights->blocks[i].host, weights->blocks[i].used_bytes);
             write_end(weights, &weights->blocks[i]);
         }
     run_jobs(list);

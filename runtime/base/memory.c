@@ -169,8 +169,7 @@ static void find_pages(void *memory, size_t size_bytes, uintptr_t page, uintptr_
     *out_end = (at + size_bytes) & ~(page - 1);
 }
 
-/* Whole ones: the system joins what lies side by side, and would give 2 MiB for the end of one and the start of
- * another.
+/* Whole ones: else the system, which joins what lies side by side, has one for the end of this and the start of that.
  */
 void rnl_memory_prefer_large_pages(void *memory, size_t size_bytes)
 {

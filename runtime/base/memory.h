@@ -71,7 +71,7 @@ RNL_API void rnl_memory_expect(void *memory, size_t size_bytes);
  */
 RNL_API void rnl_memory_prefer_large_pages(void *memory, size_t size_bytes);
 
-/* New memory, which begins where a page of 2 MiB may. NULL where there is none. Any thread. */
+/* New memory, which begins where a page of 2 MiB may, until it is unmapped. NULL where there is none. Any thread. */
 RNL_API void *rnl_memory_map_aligned(size_t size_bytes);
 RNL_API void rnl_memory_unmap_aligned(void *memory);
 

@@ -71,7 +71,9 @@ static cl_mem create_large(const struct rnl_pool *pool, size_t bytes, size_t use
     return NULL;
 }
 
-/* Nobody touches new memory here, so a driver that allocates lazily does so at its first use: the budget is the guard.
+/*
+ * large_bytes: as many as are used, of a CPU's memory in large pages; 0: the driver's memory. Nobody touches it here,
+ * so a driver that allocates lazily does so at its first use: the budget is the guard.
  */
 static rnl_status create_memory(struct rnl_pool *pool, rnl_memory kind, size_t bytes, size_t large_bytes,
                                 cl_mem *out_memory, void **out_host)

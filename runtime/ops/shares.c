@@ -127,10 +127,10 @@ int64_t rnl_tiles_of_item(const rnl_device *device, int64_t row_tiles, int64_t o
         return 1;
     while (2 * tiles <= most && row_tiles / (2 * tiles) * others >= enough)
         tiles *= 2;
-    /* Rows that all threads have as many work-items of can be shared out (rnl_shares_evenly). */
+    /* Stretches of rows, where there are any nearly as long: they can be shared out (rnl_shares_evenly). */
     const int64_t share = rnl_even_share(row_tiles, tiles), threads = rnl_device_units(device);
-    const int64_t even = rnl_divide_up(row_tiles, threads * rnl_divide_up(row_tiles, threads * share));
-    return 2 * even >= share ? even : share;
+    const int64_t even = rnl_stretch_share(device, row_tiles, rnl_divide_up(row_tiles, threads * share));
+    return 2 * even >= share && even <= share ? even : share;
 }
 
 bool rnl_shares_evenly(const rnl_device *device, int64_t count, int64_t share)

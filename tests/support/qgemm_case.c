@@ -251,11 +251,12 @@ void qgemm_case_check(qgemm_run *run)
 static void note(const qgemm_case *t)
 {
     op_note("%s %s %s m%" PRId64 " n%" PRId64 " k%" PRId64
-            " batch %zu transposed %d %d %d gaps %d %d %d zeros %d %d %d "
+            " batch %zu transposed %d %d %d gaps %d %d %d apart %d zeros %d %d %d "
             "bias %d scales %d %d %d extremes %d packed %d chain %zu",
             rnl_dtype_name(t->a_type), rnl_dtype_name(t->b_type), rnl_dtype_name(t->dst_type), t->m, t->n, t->k,
             t->batch_rank, t->a_transposed, t->b_transposed, t->dst_transposed, t->a_gaps, t->b_gaps, t->dst_gaps,
-            t->za, t->zb, t->zd, t->bias, t->a_scale, t->b_scale, t->dst_scale, t->extremes, t->packed, t->chain);
+            t->a_apart, t->za, t->zb, t->zd, t->bias, t->a_scale, t->b_scale, t->dst_scale, t->extremes, t->packed,
+            t->chain);
 }
 
 void qgemm_case_run(const qgemm_case *given, const char *implementation)
